@@ -3,6 +3,9 @@
  */
 const share = process.env["WHOLE_CORPUS"] === "1" ? 1 : 5
 
+/** Whether this is `npm run test:full`, for cases that take minutes. */
+export const isWhole = share === 1
+
 /** How many of so many cases to make up. */
 export const casesOf = (all: number): number => Math.ceil(all / share)
 

@@ -45,6 +45,27 @@ const inlined = (node: unknown, known: Readonly<Record<string, unknown>>): unkno
   return { ...(Predicate.isRecord(target) ? target : {}), ...Object.fromEntries(own) }
 }
 
+/** Keywords that function calling of some models refuses, and with them every tool of a list. The call itself checks them. */
+const refusedByModels: ReadonlySet<string> = new Set(["allOf", "propertyNames", "uniqueItems"])
+
+/** A schema of arguments in the subset of JSON Schema that every model's function calling takes. */
+const forModels = (node: unknown): unknown => {
+  if (Array.isArray(node)) return node.map(forModels)
+  if (!Predicate.isRecord(node)) return node
+  const kept = Object.entries(node).flatMap(([keyword, value]): ReadonlyArray<[string, unknown]> => {
+    if (keyword === "properties" && Predicate.isRecord(value)) {
+      return [[keyword, Object.fromEntries(Object.entries(value).map(([name, part]) => [name, forModels(part)]))]]
+    }
+    if (refusedByModels.has(keyword)) return []
+    // Only texts may be listed
+    if (keyword === "enum" && Array.isArray(value) && !value.every(Predicate.isString)) {
+      return [["type", typeof value[0]]]
+    }
+    return [[keyword, forModels(value)]]
+  })
+  return Object.fromEntries(kept)
+}
+
 const isObjectSchema = (schema: unknown): schema is ObjectSchema =>
   Predicate.isRecord(schema) && schema["type"] === "object" && Predicate.isRecord(schema["properties"])
 
@@ -56,7 +77,8 @@ const isObjectSchema = (schema: unknown): schema is ObjectSchema =>
  */
 export const objectSchema = <A, I>(schema: Schema.Schema<A, I>, options: { readonly open: boolean }): ObjectSchema => {
   const { $defs = {}, ...root } = JSONSchema.make(schema)
-  const made = publishedSchema(inlined(root, { ...definitions, ...$defs }), options)
+  const published = publishedSchema(inlined(root, { ...definitions, ...$defs }), options)
+  const made = options.open ? published : forModels(published)
   if (!isObjectSchema(made)) {
     throw new TypeError("A tool accepts and returns only objects")
   }

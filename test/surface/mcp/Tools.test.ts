@@ -150,10 +150,10 @@ const inJson = (schema: unknown): unknown => {
 }
 
 const boundKeywords = new Set(
-  "type enum format pattern minLength maxLength minimum maximum minItems maxItems uniqueItems maxProperties".split(" ")
+  "type enum format pattern minLength maxLength minimum maximum minItems maxItems maxProperties".split(" ")
 )
 
-const structuralKeywords = new Set(["items", "properties", "required", "additionalProperties", "allOf", "anyOf"])
+const structuralKeywords = new Set(["items", "properties", "required", "additionalProperties", "anyOf"])
 
 /** A schema without what it says to people. */
 const boundsIn = (schema: unknown): unknown => {
@@ -167,8 +167,9 @@ const boundsIn = (schema: unknown): unknown => {
           [keyword, Object.fromEntries(Object.entries(Object(value)).map(([key, part]) => [key, boundsIn(part)]))]
         ]
       }
-      // The document says a choice of one by its value
-      if (keyword === "const") return [["enum", [value]]]
+      // The document says a choice of one by its value; tools list texts alone
+      if (keyword === "const") return typeof value === "string" ? [["enum", [value]]] : [["type", typeof value]]
+      if (keyword === "enum" && typeof Object(value)[0] !== "string") return [["type", typeof Object(value)[0]]]
       if (structuralKeywords.has(keyword)) return [[keyword, boundsIn(value)]]
       // Only the document says how wide a whole number may be
       return boundKeywords.has(keyword) && value !== "int64" ? [[keyword, value]] : []
@@ -335,6 +336,37 @@ onService()("the tool server", (it) => {
       expect(toolSets["read"]?.filter((name) => changing.includes(name))).toEqual([])
     }
   )
+
+  it.scoped("describes arguments by what every model's function calling takes", function* () {
+    const { mcp } = yield* start
+    const { tools } = yield* Effect.promise(() => mcp.client.listTools())
+    const odd: Array<string> = []
+    const walk = (node: unknown, at: string): void => {
+      if (typeof node !== "object" || node === null) return
+      const { enum: listed, pattern, type, ...rest } = node as Readonly<Record<string, unknown>>
+      for (const keyword of [
+        "$ref",
+        "allOf",
+        "oneOf",
+        "not",
+        "if",
+        "propertyNames",
+        "patternProperties",
+        "uniqueItems"
+      ]) {
+        if (keyword in rest && !at.endsWith(".properties")) odd.push(`${at}: ${keyword}`)
+      }
+      if (Array.isArray(type)) odd.push(`${at}: several types`)
+      if (Array.isArray(listed) && listed.some((value) => typeof value !== "string")) odd.push(`${at}: enum`)
+      if (typeof pattern === "string" && /\(\?[=!<]/.test(pattern)) odd.push(`${at}: ${pattern}`)
+      for (const [key, value] of Object.entries(node)) walk(value, `${at}.${key}`)
+    }
+    for (const { inputSchema, name } of tools) walk(inputSchema, name)
+    expect(odd).toEqual([])
+    // Where a value may be null, or a number or a word, there is no other way
+    const alternatives = JSON.stringify(tools.map(({ inputSchema }) => inputSchema)).match(/"anyOf"/g) ?? []
+    expect(alternatives.length).toBeLessThan(20)
+  })
 
   it.scoped("takes an idempotency key wherever it changes something", function* () {
     const { mcp } = yield* start
