@@ -1,5 +1,5 @@
 import { Effect, ParseResult, Schema } from "effect"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { invalid, type ProviderError, refuse } from "../ProviderError.ts"
 import type { FormInput } from "./Form.ts"
 
 /** Annotation of a parameter's schema: the provider's error code for refused values. */
@@ -196,9 +196,7 @@ export const changedMetadata = (
   patch: MetadataPatch | undefined
 ): Effect.Effect<Record<string, string>, ProviderError> => {
   const changed = patchMetadata(current, patch)
-  return Object.keys(changed).length > maximumKeys
-    ? refuse({ param: "metadata", message: tooManyKeys })
-    : Effect.succeed(changed)
+  return Object.keys(changed).length > maximumKeys ? invalid("metadata", tooManyKeys) : Effect.succeed(changed)
 }
 
 /** A moment, or a range of moments, in Unix seconds: `created=...` or `created[gte]=...`. */
@@ -271,9 +269,9 @@ const toError = ({ code, message, path, reason }: Found): ProviderError => {
   const param = paramName(path)
   switch (reason) {
     case "missing":
-      return refuse({ code: "parameter_missing", param, message: `Missing required param: ${param}.` })
+      return invalid(param, `Missing required param: ${param}.`, "parameter_missing")
     case "unknown":
-      return refuse({ code: "parameter_unknown", param, message: `Received unknown parameter: ${param}` })
+      return invalid(param, `Received unknown parameter: ${param}`, "parameter_unknown")
     case "invalid":
       return refuse({ param, message: message ?? "Invalid object", ...(code === undefined ? {} : { code }) })
   }

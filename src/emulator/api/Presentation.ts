@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { invalid, type ProviderError } from "../ProviderError.ts"
 import { isKind } from "../Records.ts"
 import type { Scoped } from "../store/Store.ts"
 import { type Field, type Fields, fieldsOf, type Shape } from "./Shapes.ts"
@@ -71,15 +71,12 @@ export const parseExpansion = (
 ): Effect.Effect<Expansion, ProviderError> => {
   const tooDeep = paths.find((path) => path.split(".").length > maximumDepth)
   if (tooDeep !== undefined) {
-    return refuse({
-      param: "expand",
-      message: `You cannot expand more than ${maximumDepth} levels of a property: ${tooDeep}`
-    })
+    return invalid("expand", `You cannot expand more than ${maximumDepth} levels of a property: ${tooDeep}`)
   }
   const refused = paths.find((path) => !isExpandable(shape, path.split(".")))
   return refused === undefined
     ? Effect.succeed(paths.reduce((tree, path) => add(tree, path.split(".")), unexpanded))
-    : refuse({ param: "expand", message: `This property cannot be expanded (${refused}).` })
+    : invalid("expand", `This property cannot be expanded (${refused}).`)
 }
 
 type Plain = Readonly<Record<string, unknown>>

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { RequestContext } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { invalid, type ProviderError } from "../ProviderError.ts"
 import type { PaymentIntent, Session } from "../Records.ts"
 import type { PaymentMethod } from "../resources/Charges.ts"
 import { createCustomer } from "../resources/Customers.ts"
@@ -69,7 +69,7 @@ export const payLater = Effect.fnUntraced(function* (
   const chosen = yield* withChoices(context, checkout, payer)
   const { session } = chosen
   if (!canPayLater(session)) {
-    return yield* refuse({ param: "method", message: `By ${method} only one-time orders in brl are paid.` })
+    return yield* invalid("method", `By ${method} only one-time orders in brl are paid.`)
   }
   const email = payer.email ?? session.customer_email
   const customer = session.customer_creation === "always" ? createCustomer(context, email).id : null
@@ -107,7 +107,7 @@ const unpaidIntent = (context: RequestContext, session: Session): Effect.Effect<
     session.payment_intent === null ? undefined : context.objects.get("payment_intent", session.payment_intent)
   return session.status === "complete" && intent?.status === "requires_action"
     ? Effect.succeed(intent)
-    : refuse({ param: "session", message: `Session ${session.id} does not wait for a payment.` })
+    : invalid("session", `Session ${session.id} does not wait for a payment.`)
 }
 
 /**

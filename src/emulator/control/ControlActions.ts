@@ -3,7 +3,7 @@ import { type RequestContext, requestContext } from "../api/Route.ts"
 import { type RenewalOrder, renewSubscription } from "../checkout/Renewal.ts"
 import type { EmulatorError } from "../EmulatorError.ts"
 import { isAccountId, newId } from "../Ids.ts"
-import { accountInvalid, type ProviderError, refuse } from "../ProviderError.ts"
+import { accountInvalid, invalid, type ProviderError } from "../ProviderError.ts"
 import type { Payout, Subscription } from "../Records.ts"
 import { makeAccount, underControl } from "../resources/Accounts.ts"
 import { makePayoutOf, movePayout, type PayoutOrder, type PayoutState } from "../resources/Payouts.ts"
@@ -20,7 +20,7 @@ export const isTarget = (url: string): boolean => URL.canParse(url) && /^https?:
  */
 export const ensureAccount = (service: Service, id?: string): Effect.Effect<string, ProviderError | EmulatorError> => {
   if (id !== undefined && !isAccountId(id)) {
-    return refuse({ param: "id", message: "An account id is `acct_` and 16 letters or digits." })
+    return invalid("id", "An account id is `acct_` and 16 letters or digits.")
   }
   return transactNow(service.store, (transaction, now) =>
     Effect.sync(() => {
@@ -62,7 +62,7 @@ export interface AccountChange {
 export const changeAccount = (service: Service, id: string, { controlled, restore, revoke }: AccountChange) =>
   happen(service, id, ({ platform }) => {
     if (revoke === true && restore === true) {
-      return refuse({ param: "restore", message: "Access is either revoked or restored." })
+      return invalid("restore", "Access is either revoked or restored.")
     }
     const accounts = platform.objects
     if (revoke === true || restore === true) {
@@ -108,10 +108,7 @@ export const setUpsell = (
     }
     const [from, to] = [objects.get("price", price), objects.get("price", upsell)]
     if (!from?.recurring || !to?.recurring || from.currency !== to.currency) {
-      return refuse({
-        param: "upsell",
-        message: "An upsell is from one recurring price to another of the same currency."
-      })
+      return invalid("upsell", "An upsell is from one recurring price to another of the same currency.")
     }
     objects.put("upsell", price, { price, upsell })
     return Effect.succeed({ price, upsell })

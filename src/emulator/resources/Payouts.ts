@@ -3,7 +3,7 @@ import { pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import type { RequestContext, Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { invalid, type ProviderError } from "../ProviderError.ts"
 import type { Payout } from "../Records.ts"
 import { recordPayout, recordReturnedPayout } from "./BalanceTransactions.ts"
 import { resource } from "./Resource.ts"
@@ -107,7 +107,7 @@ export const movePayout: (
 ) => Effect.Effect<Payout, ProviderError> = Effect.fnUntraced(function* (context, id, state) {
   const before = yield* payouts.existing(context, id)
   if (!sources[state].includes(before.status)) {
-    return yield* refuse({ param: "state", message: `A payout cannot go from ${before.status} to ${state}.` })
+    return yield* invalid("state", `A payout cannot go from ${before.status} to ${state}.`)
   }
   const payout = changed(context, before, state)
   context.save("payout", payout, "payout.updated", before)

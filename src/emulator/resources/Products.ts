@@ -3,7 +3,7 @@ import { pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import { noParams, type RequestContext, type Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { invalid, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Product } from "../Records.ts"
 import { amountParams, createPrice } from "./PriceCreation.ts"
 import { resource } from "./Resource.ts"
@@ -101,7 +101,7 @@ const makeProduct = (id: string, created: number, params: typeof createParams.Ty
 export const createProduct = Effect.fnUntraced(function* (context: RequestContext, params: typeof createParams.Type) {
   const id = params.id ?? newId("prod_")
   if (context.objects.get("product", id) !== undefined) {
-    return yield* refuse({ code: "resource_already_exists", param: "id", message: `Product already exists: '${id}'` })
+    return yield* invalid("id", `Product already exists: '${id}'`, "resource_already_exists")
   }
   const product = makeProduct(id, context.now, params)
   if (params.default_price_data === undefined) {
@@ -127,11 +127,9 @@ const checkDefaultPrice = (
   const price = context.objects.get("price", id)
   if (price === undefined) return resourceMissing("price", id, "default_price")
   if (price.product !== product.id) {
-    return refuse({ param: "default_price", message: `The price ${id} belongs to another product than ${product.id}.` })
+    return invalid("default_price", `The price ${id} belongs to another product than ${product.id}.`)
   }
-  return price.active
-    ? Effect.void
-    : refuse({ param: "default_price", message: "An inactive price cannot be the default price." })
+  return price.active ? Effect.void : invalid("default_price", "An inactive price cannot be the default price.")
 }
 
 /** The changes of an update; null empties a list. */

@@ -3,7 +3,7 @@ import type { RequestContext } from "../api/Route.ts"
 import { pay } from "../checkout/Payment.ts"
 import { type RenewalOrder, renewSubscription } from "../checkout/Renewal.ts"
 import { maybe } from "../control/ControlInput.ts"
-import { refuse } from "../ProviderError.ts"
+import { invalid } from "../ProviderError.ts"
 import { cancelSubscription, existingSubscription } from "../resources/Subscriptions.ts"
 import { type Money, moneyOptions } from "./PaymentTriggers.ts"
 import { newSubscriptionSale, openCheckout, somebody } from "./Sales.ts"
@@ -44,7 +44,7 @@ const renewal = (outcome: RenewalOrder["outcome"]): Trigger =>
     Effect.fnUntraced(function* (context: RequestContext, asked: SubscriptionOptions) {
       const id = yield* namedOrNew(context, asked)
       if (context.objects.get("subscription", id)?.cancel_at_period_end === true) {
-        return yield* refuse({ param: "subscription", message: `Subscription ${id} ends with its period.` })
+        return yield* invalid("subscription", `Subscription ${id} ends with its period.`)
       }
       const { latest_invoice } = yield* renewSubscription(context, { id, outcome })
       return latest_invoice ?? (yield* Effect.dieMessage("A renewal makes an invoice"))
