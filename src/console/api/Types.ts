@@ -112,7 +112,6 @@ export type RequestOf<G extends GroupName, N extends OperationName<G>> = Parts<
   HttpApiEndpoint.HttpApiEndpoint.WithName<EndpointsOf<G>, N>
 >
 
-/** The response of an operation in its JSON form. */
 export type AnswerOf<G extends GroupName, N extends OperationName<G>> = AnswerPart<
   G,
   HttpApiEndpoint.HttpApiEndpoint.WithName<EndpointsOf<G>, N>

@@ -11,7 +11,6 @@ export const pageParams = {
   starting_after: Params.optional(Params.text())
 }
 
-/** The start and length of a page. */
 export interface PageRequest {
   readonly ending_before?: string
   readonly limit?: number

@@ -90,7 +90,6 @@ export const percent: Schema.Schema<number, unknown> = leaf(Schema.Number, (raw)
   return value > 0 && value <= 100 ? { value } : { refused: `Invalid percentage: ${shown(raw)}` }
 })
 
-/** `true` or `false`. */
 export const boolean: Schema.Schema<boolean, unknown> = leaf(Schema.Boolean, (raw) =>
   raw === "true" || raw === "false" ? { value: raw === "true" } : { refused: `Invalid boolean: ${shown(raw)}` }
 )
@@ -102,7 +101,6 @@ const among = <Word extends string>(words: ReadonlyArray<string>): Schema.Schema
   )
 }
 
-/** One of the words. */
 export const oneOf = <const Words extends readonly [string, ...Array<string>]>(...words: Words) =>
   among<Words[number]>(words)
 
@@ -183,7 +181,6 @@ export const metadata: Schema.Schema<MetadataPatch, unknown> = leaf(
   }
 )
 
-/** Applies a patch to metadata. */
 export const patchMetadata = (
   current: Readonly<Record<string, string>>,
   patch: MetadataPatch | undefined

@@ -9,7 +9,6 @@ export interface Expansion {
   readonly [field: string]: Expansion
 }
 
-/** Nothing expanded. */
 export const unexpanded: Expansion = {}
 
 /** The type of an answer: an object of a shape, or a page of such objects. */
@@ -83,7 +82,6 @@ type Plain = Readonly<Record<string, unknown>>
 
 const isPlain = (value: unknown): value is Plain => typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Maps a value, or each value of a list. */
 const each = (value: unknown, change: (one: unknown) => unknown): unknown =>
   Array.isArray(value) ? value.map(change) : change(value)
 

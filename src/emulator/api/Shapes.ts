@@ -34,7 +34,6 @@ export type Shape =
 /** The fields of an object that refer to other objects. */
 export type Fields = Readonly<Record<string, Field>>
 
-/** A field that refers to other objects. */
 export type Field =
   /** Holds an id or a list of ids, or the objects if expanded. */
   | { readonly how: "reference"; readonly shape: Shape & Kind }
@@ -59,7 +58,6 @@ export type Field =
 const reference = (shape: Shape & Kind): Field => ({ how: "reference", shape })
 const part = (fields: Fields): Field => ({ how: "part", fields })
 
-/** The line items of a session or a payment link. */
 const soldItems = (path: string): Field => ({
   how: "list",
   shape: "item",

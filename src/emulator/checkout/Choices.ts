@@ -20,7 +20,6 @@ export interface Choices {
   readonly upsells: ReadonlySet<number>
 }
 
-/** An open session with what it sells. */
 export interface OpenCheckout {
   readonly session: Session
   readonly order: Order
@@ -103,7 +102,6 @@ const withAmount = (items: ReadonlyArray<LineItem>, amount: number | undefined):
   return Effect.map(chosenAmount(item, amount), (chosen) => [{ ...item, amount_subtotal: chosen }])
 }
 
-/** A promotion code to apply, with its coupon. */
 interface Applied {
   readonly coupon: Coupon
   readonly discounts: ReadonlyArray<SessionDiscount>
@@ -171,13 +169,11 @@ export const withChoices = Effect.fnUntraced(function* (
   return chosen
 })
 
-/** The promotion code of a session's discount, and its coupon. */
 const redeemedBy = ({ objects }: RequestContext, { discounts: [discount] }: Session) => {
   const code = discount === undefined ? undefined : objects.get("promotion_code", discount.promotion_code)
   return { code, coupon: code === undefined ? undefined : objects.get("coupon", code.promotion.coupon) }
 }
 
-/** The coupon behind a session's discount. */
 export const couponOf = (context: RequestContext, session: Session): Coupon | undefined =>
   redeemedBy(context, session).coupon
 

@@ -12,7 +12,6 @@ import { complete, intentOf, succeed } from "./PaymentSteps.ts"
 /** Payment methods with which a payer completes an order and pays later: bank slip and instant transfer. */
 export const laterMethods = ["boleto", "pix"] as const
 
-/** One of {@link laterMethods}. */
 export type LaterMethod = (typeof laterMethods)[number]
 
 /** Whether an order can be paid later: it is in Brazilian reais and not for a subscription. */

@@ -48,11 +48,9 @@ export const happen = <A>(
     return known ? body(requestContext(service, transaction, { account, now, notifiedIn })) : accountInvalid(account)
   })
 
-/** A change of an account's relation to the platform. */
 export interface AccountChange {
   /** The owner revokes the platform's access: from then on its calls get 403 `account_invalid`. */
   readonly revoke?: boolean
-  /** The owner restores the access. */
   readonly restore?: boolean
   /** Whether the platform controls the account, and so sees its bank accounts. */
   readonly controlled?: boolean
@@ -80,7 +78,6 @@ export type PayoutRequest =
   | ({ readonly account: string } & PayoutOrder)
   | { readonly account: string; readonly id: string; readonly state: PayoutState }
 
-/** Creates a payout or moves it to its next state, with the provider's events. */
 export const orderPayout = (
   service: Service,
   request: PayoutRequest
@@ -114,10 +111,8 @@ export const setUpsell = (
     return Effect.succeed({ price, upsell })
   })
 
-/** A subscription to renew, and its account. */
 export type RenewalRequest = { readonly account: string } & RenewalOrder
 
-/** Renews a subscription as at the end of its period, with the provider's events. */
 export const orderRenewal = (
   service: Service,
   request: RenewalRequest

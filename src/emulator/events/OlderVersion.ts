@@ -46,7 +46,6 @@ const olderLine =
     }
   }
 
-/** The payment intent that pays an invoice, and its charge. */
 const paymentOf = (objects: Scoped, invoice: unknown) => {
   const payments = typeof invoice === "string" ? objects.get("invoice", invoice)?.payments.data : undefined
   const intent = payments?.[0]?.payment.payment_intent

@@ -199,7 +199,6 @@ export const hostedPage =
     })
   }
 
-/** Expires all overdue open sessions, with an event for each. */
 export const expireOverdue = (service: Service): Effect.Effect<void, EmulatorError> =>
   transactNow(service.store, (transaction, now) =>
     Effect.sync(() => {

@@ -28,7 +28,6 @@ const createParams = Schema.Struct({
 /** The path of a link: the account, and a random part. */
 export const accountLinkPath = (account: string, token: string): string => `/setup/s/${account}/${token}`
 
-/** Removes old links and visits. */
 const forgetOld = ({ now, platform: { objects } }: RequestContext): void => {
   for (const { expires, id } of objects.all("account_link")) {
     if (expires + remembered < now) objects.remove("account_link", id)

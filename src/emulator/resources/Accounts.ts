@@ -129,7 +129,6 @@ export const makeAccount = (id: string, created: number, params: typeof createPa
   type: params.type ?? "standard"
 })
 
-/** The initial requirements of a new account. */
 const firstRequirements = ["business_profile.name", "business_type", "external_account", "tos_acceptance.date"]
 
 const controllerOf = ({ controller }: typeof createParams.Type): NonNullable<Account["controller"]> =>

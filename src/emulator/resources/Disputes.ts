@@ -7,7 +7,6 @@ import type { Charge, Dispute } from "../Records.ts"
 import { recordDispute, recordWonDispute } from "./BalanceTransactions.ts"
 import { resource } from "./Resource.ts"
 
-/** The bank's data for a new dispute. */
 export interface DisputeOrder {
   /** Such as `fraudulent` or `product_not_received`. */
   readonly reason: string

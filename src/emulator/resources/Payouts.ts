@@ -10,7 +10,6 @@ import { resource } from "./Resource.ts"
 
 export type PayoutState = "pending" | "in_transit" | "paid" | "failed" | "canceled"
 
-/** A payout to create, as the provider itself would. */
 export interface PayoutOrder {
   /** Above 0, in the smallest currency unit. */
   readonly amount: number

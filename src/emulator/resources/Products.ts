@@ -38,7 +38,6 @@ const createParams = Schema.Struct({
   url: Params.optional(Params.url)
 })
 
-/** The parameters of a product that is created with a price. */
 export const productDataParams = Schema.Struct({
   active: Params.optional(Params.boolean),
   id: Params.optional(Params.matching(/^[A-Za-z0-9_-]{1,255}$/, "id")),
@@ -117,7 +116,6 @@ export const createProduct = Effect.fnUntraced(function* (context: RequestContex
 
 const products = resource("/v1/products", "product")
 
-/** Checks that a default price exists, belongs to the product and is active. */
 const checkDefaultPrice = (
   context: RequestContext,
   product: Product,

@@ -84,7 +84,6 @@ const checkIntervals = (sold: ReadonlyArray<Sold>): Check => {
 /** Whether any of the prices recurs, so that the sale is a subscription. */
 export const isRecurring = (sold: ReadonlyArray<Sold>): boolean => sold.some(({ price }) => price.recurring !== null)
 
-/** The sum of the items' amounts of one kind. */
 export const sumOf = (
   items: ReadonlyArray<LineItem>,
   field: "amount_subtotal" | "amount_discount" | "amount_total" = "amount_total"
@@ -107,7 +106,6 @@ export const checkMinimum = (items: ReadonlyArray<LineItem>, param: string): Che
     : invalid(param, `The Checkout Session's total amount must be at least ${minimum}.`, "amount_too_small")
 }
 
-/** Items that are sold together, and their currency. */
 export interface Sale {
   readonly sold: ReadonlyArray<Sold>
   readonly currency: string
@@ -140,7 +138,6 @@ export const makeSale = Effect.fnUntraced(function* (
 export const dueNow = (price: Price, quantity: number, trial: boolean): number =>
   trial && price.recurring !== null ? 0 : lineAmount(price, quantity)
 
-/** A line item of a session or a payment link. */
 export const makeItem = (
   { price, product, quantity }: Omit<Sold, "product"> & { readonly product: { readonly name: string | null } },
   trial: boolean,
@@ -187,7 +184,6 @@ export const makeOrder = (items: ReadonlyArray<LineItem>, params: OrderParams): 
   }
 })
 
-/** The data of an invoice that is not created. */
 export const noInvoiceData = {
   account_tax_ids: null,
   custom_fields: null,

@@ -10,7 +10,6 @@ import { onlyForNew, type Trigger, trigger } from "./Trigger.ts"
 
 const sessionId = maybe(Schema.String)
 
-/** The named session, otherwise a new one. */
 const namedOrNew = Effect.fnUntraced(function* (context: RequestContext, named: string | undefined, money: Money) {
   if (named === undefined) return yield* newSale(context, money)
   yield* onlyForNew("session", money)

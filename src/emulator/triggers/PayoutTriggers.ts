@@ -12,7 +12,6 @@ interface PayoutOptions extends Money {
   readonly payout?: string
 }
 
-/** Moves the named payout, or a new one, to the state. */
 const bring = Effect.fnUntraced(function* (
   context: RequestContext,
   state: PayoutState,
@@ -29,7 +28,6 @@ const bring = Effect.fnUntraced(function* (
 
 const to = (state: PayoutState): Trigger => trigger(options, (context, asked) => bring(context, state, asked))
 
-/** Triggers for payouts, by their last event. */
 export const payoutTriggers = {
   "payout.created": to("pending"),
   "payout.updated": to("in_transit"),

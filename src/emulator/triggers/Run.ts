@@ -59,7 +59,6 @@ const typeOf = (type: unknown): Effect.Effect<TriggerType, ProviderError> =>
         message: `Unknown trigger: ${JSON.stringify(type)}. There is: ${triggers.map((one) => one.type).join(", ")}.`
       })
 
-/** The number of accounts that a refusal names. */
 const mostNamed = 10
 
 /** The named account, otherwise the only connected one. */

@@ -21,7 +21,6 @@ interface SubscriptionOptions extends NewOptions {
   readonly subscription?: string
 }
 
-/** A payer subscribes and pays. */
 const subscribe = Effect.fnUntraced(function* (context: RequestContext, { items = 1, ...money }: NewOptions) {
   const open = yield* openCheckout(context, yield* newSubscriptionSale(context, money, items))
   const { subscription } = yield* pay(context, open, somebody)
@@ -51,7 +50,6 @@ const renewal = (outcome: RenewalOrder["outcome"]): Trigger =>
     })
   )
 
-/** Triggers for subscriptions and their renewals. */
 export const subscriptionTriggers = {
   "customer.subscription.created": trigger(Schema.Struct(newOptions), subscribe),
   "invoice.paid": renewal("paid"),

@@ -11,7 +11,6 @@ export interface Trigger {
   readonly prepare: (options: unknown) => Effect.Effect<Happens, ProviderError>
 }
 
-/** Creates a trigger from its options and its action. */
 export const trigger = <A, I>(
   options: Schema.Schema<A, I>,
   run: (context: RequestContext, options: A) => Effect.Effect<string, ProviderError>

@@ -21,7 +21,6 @@ export interface CheckoutPageDraft {
   readonly thanks: string
 }
 
-/** The API's field names for an item. */
 export const itemNames = { prefix: "items", adjustable: "adjustableQuantity" }
 
 export const emptyCheckoutPage: CheckoutPageDraft = {
@@ -37,7 +36,6 @@ export const emptyCheckoutPage: CheckoutPageDraft = {
   thanks: ""
 }
 
-/** A page as form values. */
 export const draftOfPage = (page: CheckoutPage): CheckoutPageDraft => ({
   title: page.title,
   text: page.text ?? "",

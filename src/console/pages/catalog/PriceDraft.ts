@@ -38,7 +38,6 @@ export interface PriceDraft {
   readonly transfersKey: boolean
 }
 
-/** An empty draft of a price. */
 export const emptyPrice = (currency: string): PriceDraft => ({
   currency,
   isRecurring: false,
@@ -122,7 +121,6 @@ const amountIn = (reader: Reader, draft: PriceDraft): AmountFields => {
   }
 }
 
-/** Converts a draft to the API's fields, or reports problems. */
 export const readPrice = (draft: PriceDraft): Written<PriceFields> => {
   const reader = new Reader()
   const recurs = draft.isRecurring && draft.scheme !== "chosen"

@@ -1,7 +1,6 @@
 import { itemsAt, textAt } from "../../api/Reading.ts"
 import { changedFields, filled } from "../../components/Reader.ts"
 
-/** A product as edited in a form. */
 export interface ProductDraft {
   readonly name: string
   readonly description: string
@@ -12,7 +11,6 @@ export interface ProductDraft {
 
 export const emptyProduct: ProductDraft = { name: "", description: "", images: [], unitLabel: "", url: "" }
 
-/** A provider's product as form values. */
 export const draftOf = (product: unknown): ProductDraft => ({
   name: textAt(product, "name") ?? "",
   description: textAt(product, "description") ?? "",

@@ -1,6 +1,5 @@
 import { filled, noAmount, Reader, readPercentage, type Written } from "../../components/Reader.ts"
 
-/** A promotion code as edited in a form. */
 export interface PromotionDraft {
   readonly code: string
   readonly kind: "percent" | "amount"
@@ -30,7 +29,6 @@ export const emptyPromotion = (currency: string): PromotionDraft => ({
   products: []
 })
 
-/** A promotion code's fields in the API's form. */
 interface PromotionFields {
   readonly code: string
   readonly discount: { readonly percent_off: number } | { readonly amount_off: number; readonly currency: string }
@@ -47,7 +45,6 @@ const momentOf = (local: string): number | undefined => {
   return Number.isNaN(millis) ? undefined : Math.floor(millis / 1000)
 }
 
-/** Converts a draft to the API's fields, or reports problems. */
 export const readPromotion = (draft: PromotionDraft): Written<PromotionFields> => {
   const reader = new Reader()
   const percent = readPercentage(draft.percent)

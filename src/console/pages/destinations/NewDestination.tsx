@@ -130,7 +130,6 @@ const CreatedView = ({ created }: { readonly created: Created }) => {
   )
 }
 
-/** Creates a destination, then shows its secret, only once. */
 export default function NewDestination() {
   const { can, path } = useWorkspace()
   const list = useDestinations()

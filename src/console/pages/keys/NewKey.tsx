@@ -50,7 +50,6 @@ const expiryOf = (lifetime: Lifetime, date: string): string | undefined => {
   return Number.isNaN(end.getTime()) ? date : end.toISOString()
 }
 
-/** The permissions as a table of checkboxes with descriptions. */
 const PermissionTable = (props: {
   readonly chosen: ReadonlySet<KeyPermission>
   readonly onChange: (chosen: ReadonlySet<KeyPermission>) => void

@@ -58,7 +58,6 @@ const readCheckout = ({ allowsCodes, offer, quantity, reference }: CheckoutDraft
 
 const emptyCheckout: CheckoutDraft = { offer: undefined, quantity: "1", reference: "", allowsCodes: false }
 
-/** Creates a checkout session for one price, then shows its URL. */
 export const NewCheckout = ({ onClose }: { readonly onClose: () => void }) => {
   const { environment } = useWorkspace()
   const [created, setCreated] = useState<CheckoutSession | undefined>(undefined)
