@@ -18,6 +18,8 @@ export interface QuestionDraft {
   readonly offered?: Question["options"]
 }
 
+export const noQuestions: ReadonlyArray<QuestionDraft> = []
+
 export const emptyQuestion = (listKey: number): QuestionDraft => ({
   listKey,
   label: "",
