@@ -11,11 +11,7 @@ export const pageParams = {
   starting_after: Params.optional(Params.text())
 }
 
-export interface PageRequest {
-  readonly ending_before?: string
-  readonly limit?: number
-  readonly starting_after?: string
-}
+export type PageRequest = Schema.Struct.Type<typeof pageParams>
 
 /** A list that is stored in full within its object, or a page of one. */
 export const storedList = <Item>(data: ReadonlyArray<Item>, url: string, has_more = false): List<Item> => ({

@@ -25,7 +25,7 @@ type Place = AnswerShape | { readonly partOf: Fields } | "leaf"
 
 const fieldsAt = (at: Place): Fields => {
   if (at === "leaf" || "listOf" in at) return {}
-  return "partOf" in at ? at.partOf : fieldsOf[at.object]
+  return "partOf" in at ? at.partOf : fieldsOf(at.object)
 }
 
 const behind = (field: Field): Place => {
@@ -78,9 +78,10 @@ export const parseExpansion = (
     : invalid("expand", `This property cannot be expanded (${refused}).`)
 }
 
-type Plain = Readonly<Record<string, unknown>>
+export type Plain = Readonly<Record<string, unknown>>
 
-const isPlain = (value: unknown): value is Plain => typeof value === "object" && value !== null && !Array.isArray(value)
+export const isPlain = (value: unknown): value is Plain =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
 
 const each = (value: unknown, change: (one: unknown) => unknown): unknown =>
   Array.isArray(value) ? value.map(change) : change(value)
@@ -147,7 +148,7 @@ const presentFields = (objects: Scoped, fields: Fields, value: object, expansion
 
 /** A stored object as the provider shows it: references are ids unless they are expanded. */
 export const present = (objects: Scoped, shape: Shape, value: object, expansion: Expansion): Plain =>
-  presentFields(objects, fieldsOf[shape], value, expansion)
+  presentFields(objects, fieldsOf(shape), value, expansion)
 
 /** An answer as the provider shows it, which may be a page of objects. */
 export const presentAnswer = (objects: Scoped, shape: AnswerShape, value: object, expansion: Expansion): Plain => {
