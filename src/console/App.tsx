@@ -81,7 +81,6 @@ const SignIn = lazyPage(() => import("./pages/sign-in/SignIn.tsx"))
 const Invitation = lazyPage(() => import("./pages/sign-in/Invitation.tsx"))
 const NewOrganization = lazyPage(() => import("./pages/organization/NewOrganization.tsx"))
 
-/** The pages of a workspace, by their path below its environment. */
 const pages = [
   ["/", lazyPage(() => import("./pages/overview/Overview.tsx"))],
   ["/start", lazyPage(() => import("./pages/start/Start.tsx"))],

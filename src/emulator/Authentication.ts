@@ -25,7 +25,6 @@ const keyOf = (authorization: string): string | undefined => {
  */
 export const anotherPlatformKey = "sk_test_AnotherPlatform"
 
-/** Whether a request carries {@link anotherPlatformKey}. */
 export const isAnotherPlatforms = (request: HttpRequest): boolean =>
   keyOf(request.header("authorization") ?? "") === anotherPlatformKey
 

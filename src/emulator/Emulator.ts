@@ -35,7 +35,6 @@ export { EmulatorError } from "./EmulatorError.ts"
 export type { Triggered, TriggerRequest } from "./triggers/Run.ts"
 export { type TriggerDescription, type TriggerType, triggers } from "./triggers/TriggerList.ts"
 
-/** Options of {@link makeEmulator}. */
 export interface EmulatorOptions {
   /** Default `127.0.0.1`. */
   readonly host?: string
@@ -74,7 +73,6 @@ export interface Emulator {
   readonly ensureAccount: (id?: string) => Effect.Effect<string>
   /** Makes the next matching calls fail. Faults are kept in memory only. */
   readonly addFault: (fault: Fault) => Effect.Effect<void>
-  /** Removes the pending faults. */
   readonly clearFaults: Effect.Effect<void>
   /**
    * Creates a payout on a connected account or moves one to its next state, with the provider's events; returns its id.
@@ -105,7 +103,6 @@ export interface Emulator {
   readonly restoreAccount: (id: string) => Effect.Effect<void>
 }
 
-/** The interval between checks for expired sessions. */
 const sweepInterval = "10 seconds"
 
 const isNone = refuse({ status: 404, message: "Unrecognized request URL." })

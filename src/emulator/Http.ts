@@ -14,7 +14,6 @@ export interface HttpRequest {
   readonly body: string
 }
 
-/** An answer ready to send. */
 export interface HttpReply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -30,7 +29,6 @@ export const jsonReply = (status: number, body: string, headers: Readonly<Record
   body
 })
 
-/** The provider's error answer for a refusal. */
 export const errorReply = (error: ProviderError): HttpReply => jsonReply(error.status, errorBody(error))
 
 /** The segments of a path, each percent-decoded; undefined if the encoding is invalid. */

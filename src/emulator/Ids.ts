@@ -50,7 +50,6 @@ const lengths = {
 
 export type IdPrefix = keyof typeof lengths
 
-/** A new random id with the provider's prefix and length. */
 export const newId = (prefix: IdPrefix): string => prefix + randomText(lengths[prefix])
 
 /** A new random code of eight capital letters or digits, like the provider's for coupons and promotion codes. */
@@ -59,10 +58,8 @@ export const newCode = (): string => randomText(8).toUpperCase()
 /** A new random part of a URL, known only to its recipient. */
 export const newUrlToken = (): string => randomText(24)
 
-/** The client secret of a payment intent. */
 export const newClientSecret = (paymentIntent: string): string => `${paymentIntent}_secret_${randomText(25)}`
 
-/** Whether the text has the form of an account id: `acct_` and 16 letters or digits. */
 export const isAccountId = (text: string): boolean => /^acct_[A-Za-z0-9]{16}$/.test(text)
 
 /** The id of the platform's OAuth application, through which accounts grant it access. */

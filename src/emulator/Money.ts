@@ -31,7 +31,6 @@ export const amountText = (amount: number, currency: string): string => {
   return (amount / 10 ** digits).toFixed(digits)
 }
 
-/** The pattern of {@link amountIn}'s text. */
 export const amountForm = /^\d{1,12}(?:[.,]\d{1,3})?$/
 
 /** Parses a payer's amount to the smallest unit; undefined if it has more decimals than the currency. */

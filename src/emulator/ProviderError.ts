@@ -17,7 +17,6 @@ export class ProviderError extends Data.TaggedError("ProviderError")<{
   readonly declineCode?: string
 }> {}
 
-/** The details of a refusal; see {@link refuse}. */
 export interface Refusal {
   readonly message: string
   readonly code?: string
@@ -50,14 +49,11 @@ const pathParams = {
   subscription: "id"
 } as const
 
-/** A check of a request's parameters. */
 export type Check = Effect.Effect<void, ProviderError>
 
-/** Refuses a parameter. */
 export const invalid = (param: string, message: string, code?: string): ProviderError =>
   refuse({ param, message, ...(code === undefined ? {} : { code }) })
 
-/** The kinds of objects that have a URL of their own. */
 export type Named = keyof typeof pathParams
 
 /** The provider's word for a kind of object in its messages. */
@@ -70,7 +66,6 @@ const noSuch = (status: number, noun: string, id: string, param: string): Provid
 /** An unknown object whose id is in the URL (status 404). */
 export const notFound = (kind: Named, id: string): ProviderError => noSuch(404, nounOf(kind), id, pathParams[kind])
 
-/** The value, or a failure if there is none. */
 export const orFail = <A>(value: A | undefined, error: ProviderError): Effect.Effect<A, ProviderError> =>
   value === undefined ? error : Effect.succeed(value)
 

@@ -137,7 +137,6 @@ export interface ThinEvent {
   readonly snapshot_event?: string
 }
 
-/** The object that a thin event is about. */
 export interface RelatedObject {
   readonly id: string
   readonly type: string
@@ -211,7 +210,6 @@ export interface StoredAnswer {
   readonly created: number
 }
 
-/** The target of connected accounts' notifications. */
 export interface WebhookTarget {
   readonly url: string
   /** The version of snapshots; by default the current one. */
@@ -254,7 +252,6 @@ export interface Authorization {
   readonly redeemed: boolean
 }
 
-/** The upsell that the account's owner has set for a recurring price. */
 export interface Upsell {
   readonly price: string
   readonly upsell: string

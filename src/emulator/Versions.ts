@@ -9,5 +9,4 @@ export const olderApiVersion = "2024-12-18.acacia"
 /** The versions in which snapshots can be sent; at the provider, each webhook endpoint has its own. */
 export const apiVersions = [apiVersion, olderApiVersion] as const
 
-/** One of {@link apiVersions}. */
 export type ApiVersion = (typeof apiVersions)[number]

@@ -6,13 +6,11 @@ export const consolePath = new URL(document.baseURI).pathname.replace(/\/$/, "")
 /** The service's path without a trailing slash; empty at the root. */
 export const servicePath = consolePath.replace(/\/console$/, "")
 
-/** The environment in a path below the console; undefined on pages outside a workspace. */
 export const environmentIn = (path: string): "sandbox" | "production" | undefined => {
   const [, environment] = /^\/(sandbox|production)(?:\/|$)/.exec(path) ?? []
   return environment === "sandbox" || environment === "production" ? environment : undefined
 }
 
-/** The current path below the console. */
 export const currentPath = (): string => {
   const { pathname } = location
   return pathname.startsWith(consolePath) ? pathname.slice(consolePath.length) || "/" : "/"

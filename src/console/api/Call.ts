@@ -18,7 +18,6 @@ const maxKnown = 50
 
 const answers = new Map<string, KnownAnswer>()
 
-/** Caches a response and evicts the oldest one beyond the limit. */
 const keepAnswer = (asked: string, answer: KnownAnswer): void => {
   answers.delete(asked)
   answers.set(asked, answer)
@@ -44,7 +43,6 @@ export const setOrganization = (organizationId: string | undefined): void => {
   session.organizationId = organizationId
 }
 
-/** Sets the listener for the end of the session. */
 export const onSessionEnd = (listener: () => void): void => {
   session.onEnd = listener
 }

@@ -39,7 +39,6 @@ export const pairsAt = (object: unknown, ...path: ReadonlyArray<string>): Readon
     : []
 }
 
-/** Capitalizes the first letter, for the provider's words at the start of a line. */
 export const capitalized = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1)
 
 /** A provider's word in plain English: `requires_payment_method` becomes `requires payment method`. */

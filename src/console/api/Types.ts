@@ -73,7 +73,7 @@ type PayloadPart<Name, Payload> = Name extends "upload"
     ? unknown
     : { readonly payload: Json<Payload> }
 
-type Parts<Endpoint> =
+type Operation<G, Endpoint> =
   Endpoint extends HttpApiEndpoint.HttpApiEndpoint<
     infer Name,
     infer _Method,
@@ -81,39 +81,23 @@ type Parts<Endpoint> =
     infer UrlParams,
     infer Payload,
     infer _Headers,
-    infer _Success,
-    infer _Error,
-    infer _R,
-    infer _RE
-  >
-    ? PathPart<Path> & QueryPart<UrlParams> & PayloadPart<Name, Payload>
-    : never
-
-type AnswerPart<G, Endpoint> =
-  Endpoint extends HttpApiEndpoint.HttpApiEndpoint<
-    infer Name,
-    infer _Method,
-    infer _Path,
-    infer _UrlParams,
-    infer _Payload,
-    infer _Headers,
     infer Success,
     infer _Error,
     infer _R,
     infer _RE
   >
-    ? [Success] extends [never]
-      ? undefined
-      : Json<Answer<G, Name, Success>>
+    ? {
+        readonly request: PathPart<Path> & QueryPart<UrlParams> & PayloadPart<Name, Payload>
+        readonly answer: [Success] extends [never] ? undefined : Json<Answer<G, Name, Success>>
+      }
     : never
 
-/** The request of an operation: `path`, `urlParams` and `payload` in their JSON form. */
-export type RequestOf<G extends GroupName, N extends OperationName<G>> = Parts<
-  HttpApiEndpoint.HttpApiEndpoint.WithName<EndpointsOf<G>, N>
->
-
-/** The response of an operation in its JSON form. */
-export type AnswerOf<G extends GroupName, N extends OperationName<G>> = AnswerPart<
+type OperationOf<G extends GroupName, N extends OperationName<G>> = Operation<
   G,
   HttpApiEndpoint.HttpApiEndpoint.WithName<EndpointsOf<G>, N>
 >
+
+/** In the JSON form. */
+export type RequestOf<G extends GroupName, N extends OperationName<G>> = OperationOf<G, N>["request"]
+
+export type AnswerOf<G extends GroupName, N extends OperationName<G>> = OperationOf<G, N>["answer"]

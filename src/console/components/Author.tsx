@@ -2,7 +2,6 @@ import { call } from "../api/Call.ts"
 import { useQuery } from "../state/Query.ts"
 import { useSession, useWorkspace } from "../state/Session.ts"
 
-/** The members of the organization. */
 export const useMembers = () => useQuery("organization/members", (signal) => call("members", "list", {}, { signal }))
 
 /** The API keys of this workspace, which viewers may not list. */

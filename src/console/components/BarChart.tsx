@@ -29,7 +29,6 @@ const above = 8
 /** Approximate width of an axis character at the small type size. */
 const characterWidth = 7.5
 
-/** The current width of an element. */
 const useWidth = () => {
   const ref = useRef<HTMLDivElement>(null)
   const [width, setWidth] = useState(640)

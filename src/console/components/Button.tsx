@@ -35,7 +35,6 @@ export const Button = (props: {
   )
 }
 
-/** A link within the console, styled as a button. */
 export const ButtonLink = (props: {
   readonly href: string
   readonly kind?: ButtonKind

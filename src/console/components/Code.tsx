@@ -21,7 +21,6 @@ export const Code = (props: {
   </div>
 )
 
-/** A value as indented JSON. */
 export const JsonView = ({ label = "JSON", value }: { readonly value: unknown; readonly label?: string }) => (
   <Code text={JSON.stringify(value, null, 2) ?? "undefined"} language="json" label={label} />
 )

@@ -70,7 +70,6 @@ export const Dialog = (props: {
   )
 }
 
-/** A dialog that is a form, with a cancel button. */
 export const FormDialog = ({
   onClose,
   title,
@@ -90,7 +89,6 @@ interface Confirmation {
   readonly children?: ComponentChildren
 }
 
-/** Asks for confirmation of an action that can't be undone. */
 export const Confirm = ({
   submission,
   ...props
@@ -131,7 +129,6 @@ export const Confirm = ({
   )
 }
 
-/** A button that asks for confirmation, and then acts. */
 export const ConfirmButton = <A,>({
   action,
   button,

@@ -34,7 +34,6 @@ export interface FormProps {
   readonly submission: Submission
   /** Called to submit the form; default: submits at once. */
   readonly onSubmit?: () => void
-  /** The label of the submit button. */
   readonly submit?: string
   readonly danger?: boolean
   /** Adds a cancel button before the submit button. */

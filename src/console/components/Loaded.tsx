@@ -59,7 +59,6 @@ export const Pages = <A,>(props: {
   )
 }
 
-/** A list as a table, page by page. */
 export const PagedTable = <A extends Identified>({
   empty,
   list,
@@ -70,7 +69,6 @@ export const PagedTable = <A extends Identified>({
   </Pages>
 )
 
-/** An empty state that says what to do. */
 export const Empty = (props: {
   readonly title: string
   readonly action?: ComponentChildren

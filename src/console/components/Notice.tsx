@@ -6,7 +6,6 @@ import { inWords } from "./Reasons.ts"
 
 export type NoticeTone = "info" | "warning" | "problem" | "ok"
 
-/** A highlighted note. */
 export const Notice = (props: {
   readonly tone: NoticeTone
   readonly title?: string | undefined

@@ -26,7 +26,6 @@ export const usePageHeading = (title: string) => {
   return heading
 }
 
-/** A page: its heading with the workspace's badge, its actions, and its content. */
 export const Page = (props: {
   readonly title: string
   readonly actions?: ComponentChildren
@@ -60,7 +59,6 @@ export const Page = (props: {
   )
 }
 
-/** A card with a heading within a page. */
 export const Section = (props: {
   readonly title: string
   readonly actions?: ComponentChildren

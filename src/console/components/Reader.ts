@@ -1,7 +1,5 @@
-/** Problems by the API's field names. */
 export type Problems = Readonly<Record<string, string>>
 
-/** The parsed value, or the problems found. */
 export type Written<A> =
   | { readonly kind: "ready"; readonly value: A }
   | { readonly kind: "problems"; readonly problems: Problems }
@@ -42,7 +40,6 @@ export class Reader {
     return this.amount(name, amount) ?? 0
   }
 
-  /** Reads an optional whole number. */
   count(name: string, text: string): number | undefined {
     const written = readCount(text)
     if (written === "unreadable") this.problems[name] = notANumber

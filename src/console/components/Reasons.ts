@@ -1,7 +1,5 @@
 import type { ApiError } from "../api/ApiError.ts"
 
-/** Rewords the API's refusals with a form's labels. */
-
 /** Splits a message into sentences, each of which begins with a field name in backquotes. */
 const sentencesOf = (message: string): ReadonlyArray<string> => message.split(/(?<=[.?]) (?=`)/)
 

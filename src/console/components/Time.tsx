@@ -44,7 +44,6 @@ export const relativeTime = (at: Date, now: Date): string => {
   return relativeFormat.format(Math.trunc(seconds / size), unit)
 }
 
-/** ISO text or Unix seconds as a date. */
 export const toDate = (at: string | number): Date => new Date(typeof at === "number" ? at * 1000 : at)
 
 /** The time in UTC, such as `2026-01-31 09:30:00 UTC`. */
@@ -65,7 +64,6 @@ export const Time = (props: {
   readonly at: string | number | null | undefined
   /** Shows `2 minutes ago` instead of the time. */
   readonly relative?: boolean
-  /** Also shows seconds. */
   readonly exact?: boolean
 }) => {
   const now = useNow(props.relative === true)

@@ -40,7 +40,6 @@ export const stackedParts = (
     return parts
   })
 
-/** The highest column's sum. */
 export const highest = (columns: ReadonlyArray<ReadonlyArray<StackedPart>>): number =>
   Math.max(0, ...columns.map((parts) => parts.at(-1)?.to ?? 0))
 

@@ -12,7 +12,6 @@ const themes: ReadonlyArray<readonly [theme: Theme, label: string, icon: IconNam
   ["system", "System", "system"]
 ]
 
-/** Switches between light, dark, and the system's appearance. */
 export const ThemeSwitch = () => (
   <fieldset class="theme-switch">
     <legend class="for-readers">Appearance</legend>

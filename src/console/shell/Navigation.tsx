@@ -46,7 +46,6 @@ const groups: ReadonlyArray<{ readonly label: string; readonly entries: Readonly
   }
 ]
 
-/** Links to the workspace's pages that the person may see. */
 export const Navigation = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
   const { can, path } = useWorkspace()
   const [location] = useLocation()

@@ -5,7 +5,6 @@ import { Empty } from "../components/Loaded.tsx"
 import { Page } from "../components/Page.tsx"
 import { type Environment, firstWorkspace, useSession } from "../state/Session.ts"
 
-/** Page for unknown addresses. */
 export const NotFound = () => {
   const session = useSession()
   const [path] = useLocation()

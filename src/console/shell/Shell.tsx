@@ -16,7 +16,6 @@ const sameKind = (path: string): string => {
   return kind === "" ? "" : `/${kind}`
 }
 
-/** Switches between workspaces; shows only those that the person may enter. */
 const WorkspaceSwitch = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
   const { workspaces } = useSession()
   const { environment } = useWorkspace()

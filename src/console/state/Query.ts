@@ -34,7 +34,6 @@ export const invalidate = (keyPrefix: string): void => {
   }
 }
 
-/** Clears the cache, as at the end of a session. */
 export const clearQueries = (): void => {
   for (const [key, { listeners }] of [...entries]) {
     if (listeners.size === 0) entries.delete(key)
@@ -198,7 +197,6 @@ interface PageOf<A> {
   readonly has_more: boolean
 }
 
-/** The API's parameters of one page of a list. */
 export interface PageQuery {
   readonly limit: number
   readonly starting_after?: string

@@ -6,8 +6,6 @@ import { currentPath, environmentIn, isOwnPath } from "../api/Base.ts"
 import { type AnswerOf, call, onSessionEnd, setOrganization } from "../api/Call.ts"
 import { clearQueries } from "./Query.ts"
 
-/** The signed-in person and their permissions, shared by all pages. */
-
 export type Session = AnswerOf<"session", "get">
 export type Organization = NonNullable<Session["organization"]>
 export type Environment = Session["environment"]
@@ -44,7 +42,6 @@ export const signedIn = (session: Session): void => {
   otherTabs.postMessage("signed in")
 }
 
-/** Clears the session and the cache. */
 const signedOut = (ended: boolean): void => {
   clearQueries()
   sessionState.value = { kind: "signedOut", ended }
@@ -55,7 +52,6 @@ onSessionEnd(() => {
   if (state.kind !== "signedOut") signedOut(state.kind === "signedIn")
 })
 
-/** Loads the session from the service. */
 export const loadSession = async (): Promise<void> => {
   try {
     note(await call("session", "get"))
@@ -99,12 +95,10 @@ export const useSession = (): Session & { readonly organization: Organization } 
   return { ...session, organization: session.organization }
 }
 
-/** The workspace in the page's address, and the person's permissions there. */
 export const useWorkspace = (): {
   readonly environment: Environment
   /** Whether the person has a permission in this workspace, such as `products:write`. */
   readonly can: (permission: string) => boolean
-  /** Whether the person is an owner or admin. */
   readonly mayManageOrganization: boolean
   /** A path within this workspace, for links: `path("/deliveries")` is `/sandbox/deliveries`. */
   readonly path: (rest: string) => string

@@ -17,7 +17,6 @@ export const storedTheme = (): Theme => {
   }
 }
 
-/** Stores a choice. */
 export const storeTheme = (theme: Theme): void => {
   try {
     if (theme === "system") localStorage.removeItem(storageKey)

@@ -1,7 +1,5 @@
 import { signal } from "@preact/signals"
 
-/** Short messages about the result of an action. */
-
 export interface ToastShown {
   readonly id: number
   readonly message: string

@@ -25,7 +25,6 @@ const routeOf = ({ method, path }: HttpRequest) => {
     : Effect.succeed(found)
 }
 
-/** The account of a request: the platform's own, or a connected one. */
 const accountOf = (service: Service, request: HttpRequest): Effect.Effect<string, ProviderError | EmulatorError> => {
   const account = request.header("stripe-account")
   if (account === undefined) return Effect.succeed(service.platformId)

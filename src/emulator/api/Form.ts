@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import qs from "qs"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { invalid, type ProviderError, refuse } from "../ProviderError.ts"
 
 /** Form-encoded parameters as received: every leaf is a string, and nothing is validated yet. */
 export interface FormInput {
@@ -38,7 +38,7 @@ const malformedName = (text: string): string | undefined =>
 export const parseForm = (text: string): Effect.Effect<FormInput, ProviderError> => {
   const malformed = malformedName(text)
   return malformed !== undefined
-    ? refuse({ message: `Invalid parameter name: ${malformed}`, code: "parameter_unknown", param: malformed })
+    ? invalid(malformed, `Invalid parameter name: ${malformed}`, "parameter_unknown")
     : Effect.try({
         try: (): FormInput =>
           qs.parse(text, {

@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { invalid, type ProviderError, resourceMissing } from "../ProviderError.ts"
 import type { List } from "../Records.ts"
 import * as Params from "./Params.ts"
 import type { RequestContext } from "./Route.ts"
@@ -11,12 +11,7 @@ export const pageParams = {
   starting_after: Params.optional(Params.text())
 }
 
-/** The start and length of a page. */
-export interface PageRequest {
-  readonly ending_before?: string
-  readonly limit?: number
-  readonly starting_after?: string
-}
+export type PageRequest = Schema.Struct.Type<typeof pageParams>
 
 /** A list that is stored in full within its object, or a page of one. */
 export const storedList = <Item>(data: ReadonlyArray<Item>, url: string, has_more = false): List<Item> => ({
@@ -47,7 +42,7 @@ export const page = <Item extends { readonly id: string }>(
   { ending_before, limit = defaultLimit, starting_after }: PageRequest
 ): Effect.Effect<List<Item>, ProviderError> => {
   if (ending_before !== undefined && starting_after !== undefined) {
-    return refuse({ param: "ending_before", message: "You can't use both `starting_after` and `ending_before`." })
+    return invalid("ending_before", "You can't use both `starting_after` and `ending_before`.")
   }
   const cursor = starting_after ?? ending_before
   const index = cursor === undefined ? -1 : items.findIndex(({ id }) => id === cursor)

@@ -1,5 +1,5 @@
 import { Effect, ParseResult, Schema } from "effect"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { invalid, type ProviderError, refuse } from "../ProviderError.ts"
 import type { FormInput } from "./Form.ts"
 
 /** Annotation of a parameter's schema: the provider's error code for refused values. */
@@ -90,7 +90,6 @@ export const percent: Schema.Schema<number, unknown> = leaf(Schema.Number, (raw)
   return value > 0 && value <= 100 ? { value } : { refused: `Invalid percentage: ${shown(raw)}` }
 })
 
-/** `true` or `false`. */
 export const boolean: Schema.Schema<boolean, unknown> = leaf(Schema.Boolean, (raw) =>
   raw === "true" || raw === "false" ? { value: raw === "true" } : { refused: `Invalid boolean: ${shown(raw)}` }
 )
@@ -102,7 +101,6 @@ const among = <Word extends string>(words: ReadonlyArray<string>): Schema.Schema
   )
 }
 
-/** One of the words. */
 export const oneOf = <const Words extends readonly [string, ...Array<string>]>(...words: Words) =>
   among<Words[number]>(words)
 
@@ -183,7 +181,6 @@ export const metadata: Schema.Schema<MetadataPatch, unknown> = leaf(
   }
 )
 
-/** Applies a patch to metadata. */
 export const patchMetadata = (
   current: Readonly<Record<string, string>>,
   patch: MetadataPatch | undefined
@@ -196,9 +193,7 @@ export const changedMetadata = (
   patch: MetadataPatch | undefined
 ): Effect.Effect<Record<string, string>, ProviderError> => {
   const changed = patchMetadata(current, patch)
-  return Object.keys(changed).length > maximumKeys
-    ? refuse({ param: "metadata", message: tooManyKeys })
-    : Effect.succeed(changed)
+  return Object.keys(changed).length > maximumKeys ? invalid("metadata", tooManyKeys) : Effect.succeed(changed)
 }
 
 /** A moment, or a range of moments, in Unix seconds: `created=...` or `created[gte]=...`. */
@@ -271,9 +266,9 @@ const toError = ({ code, message, path, reason }: Found): ProviderError => {
   const param = paramName(path)
   switch (reason) {
     case "missing":
-      return refuse({ code: "parameter_missing", param, message: `Missing required param: ${param}.` })
+      return invalid(param, `Missing required param: ${param}.`, "parameter_missing")
     case "unknown":
-      return refuse({ code: "parameter_unknown", param, message: `Received unknown parameter: ${param}` })
+      return invalid(param, `Received unknown parameter: ${param}`, "parameter_unknown")
     case "invalid":
       return refuse({ param, message: message ?? "Invalid object", ...(code === undefined ? {} : { code }) })
   }

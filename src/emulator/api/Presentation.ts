@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { invalid, type ProviderError } from "../ProviderError.ts"
 import { isKind } from "../Records.ts"
 import type { Scoped } from "../store/Store.ts"
 import { type Field, type Fields, fieldsOf, type Shape } from "./Shapes.ts"
@@ -9,7 +9,6 @@ export interface Expansion {
   readonly [field: string]: Expansion
 }
 
-/** Nothing expanded. */
 export const unexpanded: Expansion = {}
 
 /** The type of an answer: an object of a shape, or a page of such objects. */
@@ -26,7 +25,7 @@ type Place = AnswerShape | { readonly partOf: Fields } | "leaf"
 
 const fieldsAt = (at: Place): Fields => {
   if (at === "leaf" || "listOf" in at) return {}
-  return "partOf" in at ? at.partOf : fieldsOf[at.object]
+  return "partOf" in at ? at.partOf : fieldsOf(at.object)
 }
 
 const behind = (field: Field): Place => {
@@ -71,22 +70,19 @@ export const parseExpansion = (
 ): Effect.Effect<Expansion, ProviderError> => {
   const tooDeep = paths.find((path) => path.split(".").length > maximumDepth)
   if (tooDeep !== undefined) {
-    return refuse({
-      param: "expand",
-      message: `You cannot expand more than ${maximumDepth} levels of a property: ${tooDeep}`
-    })
+    return invalid("expand", `You cannot expand more than ${maximumDepth} levels of a property: ${tooDeep}`)
   }
   const refused = paths.find((path) => !isExpandable(shape, path.split(".")))
   return refused === undefined
     ? Effect.succeed(paths.reduce((tree, path) => add(tree, path.split(".")), unexpanded))
-    : refuse({ param: "expand", message: `This property cannot be expanded (${refused}).` })
+    : invalid("expand", `This property cannot be expanded (${refused}).`)
 }
 
-type Plain = Readonly<Record<string, unknown>>
+export type Plain = Readonly<Record<string, unknown>>
 
-const isPlain = (value: unknown): value is Plain => typeof value === "object" && value !== null && !Array.isArray(value)
+export const isPlain = (value: unknown): value is Plain =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Maps a value, or each value of a list. */
 const each = (value: unknown, change: (one: unknown) => unknown): unknown =>
   Array.isArray(value) ? value.map(change) : change(value)
 
@@ -152,7 +148,7 @@ const presentFields = (objects: Scoped, fields: Fields, value: object, expansion
 
 /** A stored object as the provider shows it: references are ids unless they are expanded. */
 export const present = (objects: Scoped, shape: Shape, value: object, expansion: Expansion): Plain =>
-  presentFields(objects, fieldsOf[shape], value, expansion)
+  presentFields(objects, fieldsOf(shape), value, expansion)
 
 /** An answer as the provider shows it, which may be a page of objects. */
 export const presentAnswer = (objects: Scoped, shape: AnswerShape, value: object, expansion: Expansion): Plain => {

@@ -11,12 +11,9 @@ import { type AnswerShape, parseExpansion, presentAnswer } from "./Presentation.
 import type { Shape } from "./Shapes.ts"
 
 export interface RequestContext extends EventOrigin {
-  /** The objects of the account that the request is about. */
   readonly objects: Scoped
-  /** The objects of the platform, including its connected accounts. */
   readonly platform: { readonly id: string; readonly objects: Scoped }
   readonly baseUrl: string
-  /** Reports a change to an object as an event; see {@link emit}. */
   readonly emit: (happening: Happening) => void
   /** Stores an object and reports its change as an event. */
   readonly save: <K extends Kind & Shape>(
@@ -39,7 +36,6 @@ interface Cause {
   readonly notifiedIn?: ApiVersion | undefined
 }
 
-/** The context of a change, within its transaction. */
 export const requestContext = (
   { baseUrl, platformId }: Pick<Service, "baseUrl" | "platformId">,
   transaction: Transaction,
@@ -69,7 +65,6 @@ export const requestContext = (
 /** An operation whose parameters have been decoded, ready to run in a transaction. */
 export type Prepared = (context: RequestContext) => Effect.Effect<object, ProviderError>
 
-/** One operation of the provider's API. */
 export interface Route {
   readonly method: "GET" | "POST" | "DELETE"
   /** Such as `/v1/products/:id`. */

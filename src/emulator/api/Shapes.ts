@@ -34,7 +34,6 @@ export type Shape =
 /** The fields of an object that refer to other objects. */
 export type Fields = Readonly<Record<string, Field>>
 
-/** A field that refers to other objects. */
 export type Field =
   /** Holds an id or a list of ids, or the objects if expanded. */
   | { readonly how: "reference"; readonly shape: Shape & Kind }
@@ -59,7 +58,6 @@ export type Field =
 const reference = (shape: Shape & Kind): Field => ({ how: "reference", shape })
 const part = (fields: Fields): Field => ({ how: "part", fields })
 
-/** The line items of a session or a payment link. */
 const soldItems = (path: string): Field => ({
   how: "list",
   shape: "item",
@@ -68,14 +66,8 @@ const soldItems = (path: string): Field => ({
 })
 
 /** The fields of each shape that can be expanded or that hold objects. */
-export const fieldsOf: { readonly [S in Shape]: Fields } = {
-  account: {},
-  account_link: {},
-  application: {},
-  balance: {},
-  balance_settings: {},
+const expandable: { readonly [S in Shape]?: Fields } = {
   balance_transaction: { source: { how: "variant", shapes: ["charge", "refund", "payout", "dispute"] } },
-  bank_account: {},
   charge: {
     balance_transaction: reference("balance_transaction"),
     customer: reference("customer"),
@@ -91,11 +83,8 @@ export const fieldsOf: { readonly [S in Shape]: Fields } = {
     subscription: reference("subscription")
   },
   coupon: { applies_to: { how: "hidden" } },
-  customer: {},
-  deleted: {},
   discount: { promotion_code: reference("promotion_code"), source: part({ coupon: reference("coupon") }) },
   dispute: { charge: reference("charge"), payment_intent: reference("payment_intent") },
-  event: {},
   invoice: {
     customer: reference("customer"),
     discounts: reference("discount"),
@@ -128,3 +117,5 @@ export const fieldsOf: { readonly [S in Shape]: Fields } = {
   },
   subscription_item: { price: { how: "embedded", shape: "price" } }
 }
+
+export const fieldsOf = (shape: Shape): Fields => expandable[shape] ?? {}

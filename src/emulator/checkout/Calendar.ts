@@ -13,10 +13,8 @@ export const addMonths = (moment: number, months: number): number => {
   return Math.floor(first.getTime() / 1_000)
 }
 
-/** A moment this many days later, in Unix seconds. */
 export const addDays = (moment: number, days: number): number => moment + days * day
 
-/** The end of a period that begins at a moment, in Unix seconds. */
 export const periodEnd = (
   start: number,
   { interval, interval_count: count }: NonNullable<Price["recurring"]>

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { maximumCharge, minimumCharge } from "../Amounts.ts"
 import type { RequestContext } from "../api/Route.ts"
 import { money } from "../Money.ts"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { invalid, type ProviderError } from "../ProviderError.ts"
 import type { Coupon, LineItem, Order, Price, Session, SessionDiscount } from "../Records.ts"
 import { activePromotionCode, currentPromotionCode } from "../resources/PromotionCodes.ts"
 import { checkMinimum, checkTotal, dueNow, sumOf } from "../resources/Sales.ts"
@@ -20,7 +20,6 @@ export interface Choices {
   readonly upsells: ReadonlySet<number>
 }
 
-/** An open session with what it sells. */
 export interface OpenCheckout {
   readonly session: Session
   readonly order: Order
@@ -32,14 +31,12 @@ const resized = (item: LineItem, index: number, quantity: number, trial: boolean
   const bounds = item.adjustable_quantity
   const param = `quantities[${index}]`
   if (bounds === null || !bounds.enabled) {
-    return quantity === item.quantity
-      ? Effect.succeed(item)
-      : refuse({ param, message: "The quantity of this item is fixed." })
+    return quantity === item.quantity ? Effect.succeed(item) : invalid(param, "The quantity of this item is fixed.")
   }
   const minimum = bounds.minimum ?? 0
   const maximum = bounds.maximum ?? quantity
   if (quantity < minimum || quantity > maximum) {
-    return refuse({ param, message: `The quantity must be between ${minimum} and ${maximum}.` })
+    return invalid(param, `The quantity must be between ${minimum} and ${maximum}.`)
   }
   return Effect.succeed({ ...item, quantity, amount_subtotal: dueNow(item.price, quantity, trial) })
 }
@@ -47,7 +44,7 @@ const resized = (item: LineItem, index: number, quantity: number, trial: boolean
 const withQuantities = (order: Order, quantities: Choices["quantities"]): Refusable<ReadonlyArray<LineItem>> => {
   const unknown = Array.from(quantities.keys()).find((index) => order.items[index] === undefined)
   if (unknown !== undefined) {
-    return refuse({ param: `quantities[${unknown}]`, message: "There is no such item." })
+    return invalid(`quantities[${unknown}]`, "There is no such item.")
   }
   return Effect.forEach(order.items, (item, index) =>
     resized(item, index, quantities.get(index) ?? item.quantity, isTrial(order))
@@ -55,7 +52,7 @@ const withQuantities = (order: Order, quantities: Choices["quantities"]): Refusa
     Effect.map((items) => items.filter(({ quantity }) => quantity > 0)),
     Effect.filterOrFail(
       (items) => items.length > 0,
-      () => refuse({ param: "quantities", message: "The last item can't be removed." })
+      () => invalid("quantities", "The last item can't be removed.")
     )
   )
 }
@@ -78,42 +75,39 @@ const withUpsells = (context: RequestContext, order: Order, upsells: Choices["up
   const sold = items.filter((item) => item !== undefined)
   return sold.length === order.items.length && [...upsells].every((index) => index < sold.length)
     ? Effect.succeed(upsells.size === 0 ? order : { ...order, items: sold })
-    : refuse({ param: "upsells", message: "No other price is offered in place of this one." })
+    : invalid("upsells", "No other price is offered in place of this one.")
 }
 
 const chosenAmount = (item: LineItem, amount: number | undefined): Refusable<number> => {
   const bounds = item.price.custom_unit_amount
   const chosen = amount ?? bounds?.preset ?? undefined
   if (chosen === undefined) {
-    return refuse({ code: "parameter_missing", param: "amount", message: "Say how much you want to pay." })
+    return invalid("amount", "Say how much you want to pay.", "parameter_missing")
   }
   const minimum = Math.max(bounds?.minimum ?? 1, minimumCharge(item.currency))
   const maximum = bounds?.maximum ?? maximumCharge(item.currency)
   return chosen >= minimum && chosen <= maximum
     ? Effect.succeed(chosen)
-    : refuse({
-        param: "amount",
-        message: `The amount must be between ${money(minimum, item.currency)} and ${money(maximum, item.currency)}.`
-      })
+    : invalid(
+        "amount",
+        `The amount must be between ${money(minimum, item.currency)} and ${money(maximum, item.currency)}.`
+      )
 }
 
 const withAmount = (items: ReadonlyArray<LineItem>, amount: number | undefined): Refusable<ReadonlyArray<LineItem>> => {
   const [item] = items
   if (item === undefined || item.price.custom_unit_amount === null) {
-    return amount === undefined
-      ? Effect.succeed(items)
-      : refuse({ param: "amount", message: "The amount of this order is fixed." })
+    return amount === undefined ? Effect.succeed(items) : invalid("amount", "The amount of this order is fixed.")
   }
   return Effect.map(chosenAmount(item, amount), (chosen) => [{ ...item, amount_subtotal: chosen }])
 }
 
-/** A promotion code to apply, with its coupon. */
 interface Applied {
   readonly coupon: Coupon
   readonly discounts: ReadonlyArray<SessionDiscount>
 }
 
-const invalidCode = refuse({ param: "promotion_code", message: "This code is invalid." })
+const invalidCode = invalid("promotion_code", "This code is invalid.")
 
 /** The discount to apply: the chosen one, otherwise the current one if it is still valid. */
 const discountOf = (
@@ -136,7 +130,7 @@ const discountOf = (
   if (found === undefined || coupon === undefined) return invalidCode
   return fits(items, session.currency, coupon)
     ? Effect.succeed({ coupon, discounts: [{ coupon: null, promotion_code: found.id }] })
-    : refuse({ param: "promotion_code", message: "This code does not apply to anything in this order." })
+    : invalid("promotion_code", "This code does not apply to anything in this order.")
 }
 
 const priced = (session: Session, items: ReadonlyArray<LineItem>, discounts: Session["discounts"]): Session => ({
@@ -175,13 +169,11 @@ export const withChoices = Effect.fnUntraced(function* (
   return chosen
 })
 
-/** The promotion code of a session's discount, and its coupon. */
 const redeemedBy = ({ objects }: RequestContext, { discounts: [discount] }: Session) => {
   const code = discount === undefined ? undefined : objects.get("promotion_code", discount.promotion_code)
   return { code, coupon: code === undefined ? undefined : objects.get("coupon", code.promotion.coupon) }
 }
 
-/** The coupon behind a session's discount. */
 export const couponOf = (context: RequestContext, session: Session): Coupon | undefined =>
   redeemedBy(context, session).coupon
 

@@ -9,7 +9,6 @@ const alphanumeric = (max: number) => Params.matching(new RegExp(`^[a-zA-Z0-9]{1
 
 const length = Params.optional(Params.integer(1, 255))
 
-/** The session parameters for collected data. */
 export const collectionParams = {
   custom_fields: Params.optional(
     Params.listOf(
@@ -70,7 +69,6 @@ export const customFieldsOf = (fields: CustomFieldParams = []): ReadonlyArray<Cu
     ...(type === "text" ? { text: { ...lengths(text), default_value: null, value: null } } : {})
   }))
 
-/** The details of a payer who entered none. */
 export const noDetails = {
   address: null,
   business_name: null,

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { RequestContext } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { invalid, type ProviderError } from "../ProviderError.ts"
 import type { PaymentIntent, Session } from "../Records.ts"
 import type { PaymentMethod } from "../resources/Charges.ts"
 import { createCustomer } from "../resources/Customers.ts"
@@ -12,7 +12,6 @@ import { complete, intentOf, succeed } from "./PaymentSteps.ts"
 /** Payment methods with which a payer completes an order and pays later: bank slip and instant transfer. */
 export const laterMethods = ["boleto", "pix"] as const
 
-/** One of {@link laterMethods}. */
 export type LaterMethod = (typeof laterMethods)[number]
 
 /** Whether an order can be paid later: it is in Brazilian reais and not for a subscription. */
@@ -69,7 +68,7 @@ export const payLater = Effect.fnUntraced(function* (
   const chosen = yield* withChoices(context, checkout, payer)
   const { session } = chosen
   if (!canPayLater(session)) {
-    return yield* refuse({ param: "method", message: `By ${method} only one-time orders in brl are paid.` })
+    return yield* invalid("method", `By ${method} only one-time orders in brl are paid.`)
   }
   const email = payer.email ?? session.customer_email
   const customer = session.customer_creation === "always" ? createCustomer(context, email).id : null
@@ -107,7 +106,7 @@ const unpaidIntent = (context: RequestContext, session: Session): Effect.Effect<
     session.payment_intent === null ? undefined : context.objects.get("payment_intent", session.payment_intent)
   return session.status === "complete" && intent?.status === "requires_action"
     ? Effect.succeed(intent)
-    : refuse({ param: "session", message: `Session ${session.id} does not wait for a payment.` })
+    : invalid("session", `Session ${session.id} does not wait for a payment.`)
 }
 
 /**

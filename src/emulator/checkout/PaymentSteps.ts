@@ -79,7 +79,6 @@ export const fail = (context: RequestContext, waiting: PaymentIntent, email: str
   return intent
 }
 
-/** The result of a session. */
 export type Outcome = Pick<Session, "payment_status"> &
   Partial<Pick<Session, "customer" | "invoice" | "payment_intent" | "subscription">>
 

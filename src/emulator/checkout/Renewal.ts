@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { RequestContext } from "../api/Route.ts"
-import { notFound, orFail, refuse } from "../ProviderError.ts"
+import { invalid, notFound, orFail } from "../ProviderError.ts"
 import type { Invoice, LineItem, PaymentIntent, Subscription } from "../Records.ts"
 import { makeInvoice } from "../resources/InvoiceCreation.ts"
 import { createPaymentIntent } from "../resources/PaymentIntents.ts"
@@ -91,7 +91,7 @@ const tellOf = (context: RequestContext, invoice: Invoice, outcome: RenewalOrder
 export const renewSubscription = Effect.fnUntraced(function* (context: RequestContext, order: RenewalOrder) {
   const before = yield* existingSubscription(context, order.id)
   if (before.status === "canceled") {
-    return yield* refuse({ param: "id", message: "A canceled subscription is not renewed." })
+    return yield* invalid("id", "A canceled subscription is not renewed.")
   }
   if (before.cancel_at_period_end) return endSubscription(context, before)
   const customer = yield* orFail(

@@ -31,7 +31,6 @@ export const accountChange = {
 
 const accountChangeSchema = Schema.Struct(accountChange)
 
-/** See {@link accountChange}. */
 export type AccountChanges = typeof accountChangeSchema.Type
 
 export const noRequirements = {

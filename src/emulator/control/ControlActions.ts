@@ -3,7 +3,7 @@ import { type RequestContext, requestContext } from "../api/Route.ts"
 import { type RenewalOrder, renewSubscription } from "../checkout/Renewal.ts"
 import type { EmulatorError } from "../EmulatorError.ts"
 import { isAccountId, newId } from "../Ids.ts"
-import { accountInvalid, type ProviderError, refuse } from "../ProviderError.ts"
+import { accountInvalid, invalid, type ProviderError } from "../ProviderError.ts"
 import type { Payout, Subscription } from "../Records.ts"
 import { makeAccount, underControl } from "../resources/Accounts.ts"
 import { makePayoutOf, movePayout, type PayoutOrder, type PayoutState } from "../resources/Payouts.ts"
@@ -20,7 +20,7 @@ export const isTarget = (url: string): boolean => URL.canParse(url) && /^https?:
  */
 export const ensureAccount = (service: Service, id?: string): Effect.Effect<string, ProviderError | EmulatorError> => {
   if (id !== undefined && !isAccountId(id)) {
-    return refuse({ param: "id", message: "An account id is `acct_` and 16 letters or digits." })
+    return invalid("id", "An account id is `acct_` and 16 letters or digits.")
   }
   return transactNow(service.store, (transaction, now) =>
     Effect.sync(() => {
@@ -48,11 +48,9 @@ export const happen = <A>(
     return known ? body(requestContext(service, transaction, { account, now, notifiedIn })) : accountInvalid(account)
   })
 
-/** A change of an account's relation to the platform. */
 export interface AccountChange {
   /** The owner revokes the platform's access: from then on its calls get 403 `account_invalid`. */
   readonly revoke?: boolean
-  /** The owner restores the access. */
   readonly restore?: boolean
   /** Whether the platform controls the account, and so sees its bank accounts. */
   readonly controlled?: boolean
@@ -62,7 +60,7 @@ export interface AccountChange {
 export const changeAccount = (service: Service, id: string, { controlled, restore, revoke }: AccountChange) =>
   happen(service, id, ({ platform }) => {
     if (revoke === true && restore === true) {
-      return refuse({ param: "restore", message: "Access is either revoked or restored." })
+      return invalid("restore", "Access is either revoked or restored.")
     }
     const accounts = platform.objects
     if (revoke === true || restore === true) {
@@ -80,7 +78,6 @@ export type PayoutRequest =
   | ({ readonly account: string } & PayoutOrder)
   | { readonly account: string; readonly id: string; readonly state: PayoutState }
 
-/** Creates a payout or moves it to its next state, with the provider's events. */
 export const orderPayout = (
   service: Service,
   request: PayoutRequest
@@ -108,19 +105,14 @@ export const setUpsell = (
     }
     const [from, to] = [objects.get("price", price), objects.get("price", upsell)]
     if (!from?.recurring || !to?.recurring || from.currency !== to.currency) {
-      return refuse({
-        param: "upsell",
-        message: "An upsell is from one recurring price to another of the same currency."
-      })
+      return invalid("upsell", "An upsell is from one recurring price to another of the same currency.")
     }
     objects.put("upsell", price, { price, upsell })
     return Effect.succeed({ price, upsell })
   })
 
-/** A subscription to renew, and its account. */
 export type RenewalRequest = { readonly account: string } & RenewalOrder
 
-/** Renews a subscription as at the end of its period, with the provider's events. */
 export const orderRenewal = (
   service: Service,
   request: RenewalRequest

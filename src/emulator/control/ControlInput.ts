@@ -2,8 +2,7 @@ import { Effect, ParseResult, Schema } from "effect"
 import { maximumAmount } from "../Amounts.ts"
 import { type ProviderError, refuse } from "../ProviderError.ts"
 
-/** An optional field of a control request. */
-export const maybe = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+export { optional as maybe } from "../api/Params.ts"
 
 /** One issue with its path: `amount: Expected an integer, actual 1.5`. */
 const sentenceOf = (issue: ParseResult.ParseIssue): string =>

@@ -29,16 +29,13 @@ export const faultKinds = [
  */
 export type FaultKind = (typeof faultKinds)[number]
 
-/** A fault, and the calls that it affects. */
 export interface Fault {
   readonly fault: FaultKind
   /** The number of calls; default 1. The SDK's automatic retry after a reset counts as a call. */
   readonly times?: number
   /** The number of matching calls to let pass before the first failure; default 0. */
   readonly after?: number
-  /** Only calls for this connected account. */
   readonly account?: string
-  /** Only calls with this HTTP method. */
   readonly method?: string
   /**
    * Only calls to this path, such as `/v1/prices`; with a final star, to all paths with this prefix: `/v1/prices/*`.

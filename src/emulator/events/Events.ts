@@ -5,11 +5,9 @@ import type { Delivery, Event, EventRequest, RelatedObject, ThinEvent } from "..
 import type { Scoped } from "../store/Store.ts"
 import { type ApiVersion, apiVersion } from "../Versions.ts"
 
-/** An occurrence to report as an event. */
 export interface Happening {
   readonly type: Event["type"]
   readonly shape: Shape
-  /** The object as it is now. */
   readonly object: object
   /** The previous object, for an event of type `*.updated`: the fields that differ become `previous_attributes`. */
   readonly previous?: object
@@ -35,7 +33,6 @@ const differences = (before: Readonly<Record<string, unknown>>, after: Readonly<
     Object.entries(before).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(after[name]))
   )
 
-/** Queues a notification. */
 const enqueue = (objects: Scoped, event: string, terms: Pick<Delivery, "entry" | "apiVersion">): void =>
   objects.put("delivery", event, {
     event,
@@ -74,7 +71,6 @@ export const emit = (objects: Scoped, origin: EventOrigin, happening: Happening)
   return event
 }
 
-/** An occurrence to report as a thin event. */
 export interface ThinHappening {
   readonly type: ThinEvent["type"]
   /** The account on which it happened; absent for the platform's own. */

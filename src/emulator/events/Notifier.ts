@@ -23,7 +23,6 @@ export interface Notifier {
   readonly attemptsOf: (event: string) => number | undefined
 }
 
-/** The scope of the emulator's own records. */
 const ownScope = "emulator"
 
 const attemptTimeout = Duration.seconds(10)
@@ -141,7 +140,6 @@ const makeEntry = Effect.fnUntraced(function* (store: Store, entry: Entry, secre
   )
   const target = yield* Ref.make(stored)
   const named = yield* Effect.makeLatch(stored !== undefined)
-  /** Waits until the target is set. */
   const whenNamed: Effect.Effect<WebhookTarget> = Effect.flatMap(
     Effect.zipRight(named.await, Ref.get(target)),
     (one) => (one === undefined ? Effect.dieMessage("The latch opens once the target is named") : Effect.succeed(one))
@@ -153,7 +151,6 @@ const makeEntry = Effect.fnUntraced(function* (store: Store, entry: Entry, secre
   return { name, secret, whenNamed }
 })
 
-/** The signing secrets of the platform's webhook endpoints. */
 export type Secrets = Readonly<Record<Entry, string>>
 
 /**

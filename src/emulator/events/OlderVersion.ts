@@ -1,12 +1,7 @@
-import { present, unexpanded } from "../api/Presentation.ts"
+import { isPlain, type Plain, present, unexpanded } from "../api/Presentation.ts"
 import type { Event } from "../Records.ts"
 import type { Scoped } from "../store/Store.ts"
 import { olderApiVersion } from "../Versions.ts"
-
-/** An object as it is sent, or its `previous_attributes`. */
-type Plain = Readonly<Record<string, unknown>>
-
-const isPlain = (value: unknown): value is Plain => typeof value === "object" && value !== null && !Array.isArray(value)
 
 const plain = (value: unknown): Plain => (isPlain(value) ? value : {})
 
@@ -46,7 +41,6 @@ const olderLine =
     }
   }
 
-/** The payment intent that pays an invoice, and its charge. */
 const paymentOf = (objects: Scoped, invoice: unknown) => {
   const payments = typeof invoice === "string" ? objects.get("invoice", invoice)?.payments.data : undefined
   const intent = payments?.[0]?.payment.payment_intent

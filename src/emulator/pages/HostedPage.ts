@@ -10,7 +10,7 @@ import { declinePayment, type Payer, pay } from "../checkout/Payment.ts"
 import type { EmulatorError } from "../EmulatorError.ts"
 import type { HttpReply, HttpRequest } from "../Http.ts"
 import { amountForm, amountIn, digitsOf } from "../Money.ts"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { invalid, type ProviderError } from "../ProviderError.ts"
 import type { PaymentLink, Session } from "../Records.ts"
 import { expireSession, isOverdue } from "../resources/CheckoutSessions.ts"
 import { isOpen } from "../resources/PaymentLinks.ts"
@@ -94,7 +94,7 @@ const chosenAmount = (
   if (amount !== undefined || amount_text === undefined) return Effect.succeed(amount)
   const written = amountIn(amount_text, currency)
   return written === undefined
-    ? refuse({ param: "amount_text", message: `Write the amount with at most ${digitsOf(currency)} decimals.` })
+    ? invalid("amount_text", `Write the amount with at most ${digitsOf(currency)} decimals.`)
     : Effect.succeed(written)
 }
 
@@ -199,7 +199,6 @@ export const hostedPage =
     })
   }
 
-/** Expires all overdue open sessions, with an event for each. */
 export const expireOverdue = (service: Service): Effect.Effect<void, EmulatorError> =>
   transactNow(service.store, (transaction, now) =>
     Effect.sync(() => {

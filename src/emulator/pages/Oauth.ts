@@ -20,7 +20,6 @@ import { htmlReply, messageReply, redirect } from "./PageReplies.ts"
 /** The lifetime of a code, in seconds. */
 const lifetime = 5 * 60
 
-/** The maximum number of accounts that the page offers. */
 const mostOffered = 20
 
 const authorizeParams = Schema.Struct({

@@ -7,7 +7,6 @@ export const maxBusinessName = 100
 
 const nameOf = ({ business_profile, id }: Account): string => business_profile?.name ?? id
 
-/** The outstanding requirements in words. */
 const wordsOf: Readonly<Record<string, string>> = {
   "business_profile.name": "the name of your business",
   business_type: "the kind of your business",
@@ -62,7 +61,6 @@ const accountChoice = (account: Account, index: number): Html => {
 `
 }
 
-/** The page on which an account's owner grants the platform access. */
 export const consentPage = ({ accounts, mayWrite, refusal }: Consent): string =>
   page(
     "Connect your account",

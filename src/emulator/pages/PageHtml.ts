@@ -52,7 +52,6 @@ const codeField = (session: Session, code: string): Html =>
 `
     : nothing
 
-/** Whether the payer can still change the total on the page. */
 const isChangeable = (session: Session, order: Order): boolean =>
   session.allow_promotion_codes === true ||
   order.items.some(
@@ -161,13 +160,11 @@ const afterwards = (session: Session, { items, subscriptionData }: Order): Html 
 
 /** The page's state besides the order itself. */
 export interface PageState {
-  /** The name of the shop, if its owner has set one. */
   readonly shop: string | undefined
   /** The applied promotion code; "" for none. */
   readonly code: string
   /** Each item's upsell price, by its index. */
   readonly upsells: ReadonlyArray<Price | undefined>
-  /** Why the last submission was refused. */
   readonly refusal: string | undefined
 }
 

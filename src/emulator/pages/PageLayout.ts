@@ -99,10 +99,8 @@ ${content}
 </html>
 `.text
 
-/** Why the last submission was refused. */
 export const refusalOf = (refusal: string | undefined): Html =>
   refusal === undefined ? nothing : html`<p class="refusal" role="alert">${refusal}</p>`
 
-/** A page that only shows a message. */
 export const messagePage = (title: string, message: string): string =>
   page(title, html`<p role="status">${message}</p>`)

@@ -18,7 +18,6 @@ export const htmlReply = (status: number, body: string, headers: Readonly<Record
   body
 })
 
-/** A page that only shows a message. */
 export const messageReply = (status: number, title: string, message: string): HttpReply =>
   htmlReply(status, messagePage(title, message))
 

@@ -3,7 +3,7 @@ import * as Params from "../api/Params.ts"
 import { type RequestContext, type Route, route } from "../api/Route.ts"
 import { connectedAccount } from "../Connections.ts"
 import { newUrlToken } from "../Ids.ts"
-import { accountInvalid, refuse } from "../ProviderError.ts"
+import { accountInvalid, invalid } from "../ProviderError.ts"
 
 /** The lifetime of a link, in seconds. */
 const lifetime = 5 * 60
@@ -28,7 +28,6 @@ const createParams = Schema.Struct({
 /** The path of a link: the account, and a random part. */
 export const accountLinkPath = (account: string, token: string): string => `/setup/s/${account}/${token}`
 
-/** Removes old links and visits. */
 const forgetOld = ({ now, platform: { objects } }: RequestContext): void => {
   for (const { expires, id } of objects.all("account_link")) {
     if (expires + remembered < now) objects.remove("account_link", id)
@@ -45,10 +44,10 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: typ
     return yield* accountInvalid(params.account)
   }
   if (account.controller?.is_controller !== true) {
-    return yield* refuse({
-      param: "account",
-      message: "You cannot create account links for an account that your platform does not control."
-    })
+    return yield* invalid(
+      "account",
+      "You cannot create account links for an account that your platform does not control."
+    )
   }
   forgetOld(context)
   const id = newUrlToken()

@@ -6,7 +6,7 @@ import { noParams, type RequestContext, type Route, route } from "../api/Route.t
 import { connectedAccount, isConnected } from "../Connections.ts"
 import { noRequirements } from "../control/AccountChanges.ts"
 import { newId } from "../Ids.ts"
-import { accountInvalid, refuse } from "../ProviderError.ts"
+import { accountInvalid, invalid, refuse } from "../ProviderError.ts"
 import type { Account, BankAccount } from "../Records.ts"
 
 const capability = Schema.Struct({ requested: Params.optional(Params.boolean) })
@@ -129,7 +129,6 @@ export const makeAccount = (id: string, created: number, params: typeof createPa
   type: params.type ?? "standard"
 })
 
-/** The initial requirements of a new account. */
 const firstRequirements = ["business_profile.name", "business_type", "external_account", "tos_acceptance.date"]
 
 const controllerOf = ({ controller }: typeof createParams.Type): NonNullable<Account["controller"]> =>
@@ -221,10 +220,10 @@ export const accountRoutes: ReadonlyArray<Route> = [
     params: createParams,
     run: (context, params) => {
       if (params.type !== undefined && params.controller !== undefined) {
-        return refuse({
-          param: "controller",
-          message: "You may not provide the `type` parameter and `controller` parameters simultaneously."
-        })
+        return invalid(
+          "controller",
+          "You may not provide the `type` parameter and `controller` parameters simultaneously."
+        )
       }
       return Effect.sync(() => {
         const account = makeNewAccount(newId("acct_"), context.now, params)

@@ -149,7 +149,6 @@ const listParams = Schema.Struct({
   type: Params.optional(Params.text())
 })
 
-/** Refuses an unknown payout (400 `resource_missing`). */
 const knownPayout = (
   { objects }: RequestContext,
   { payout }: typeof listParams.Type

@@ -4,7 +4,7 @@ import { pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import { noParams, type RequestContext, type Route } from "../api/Route.ts"
 import { newCode } from "../Ids.ts"
-import { type Check, invalid, refuse, resourceMissing } from "../ProviderError.ts"
+import { type Check, invalid, resourceMissing } from "../ProviderError.ts"
 import type { Coupon } from "../Records.ts"
 import { resource } from "./Resource.ts"
 
@@ -93,7 +93,7 @@ const makeCoupon = (id: string, created: number, params: CreateParams): Coupon =
 const create = Effect.fnUntraced(function* (context: RequestContext, params: CreateParams) {
   const id = params.id ?? newCode()
   if (context.objects.get("coupon", id) !== undefined) {
-    return yield* refuse({ code: "resource_already_exists", param: "id", message: "Coupon already exists." })
+    return yield* invalid("id", "Coupon already exists.", "resource_already_exists")
   }
   yield* checkAmount(params)
   yield* checkDuration(params)

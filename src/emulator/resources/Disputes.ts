@@ -2,12 +2,11 @@ import { Effect } from "effect"
 import { knownPayment, paymentListParams } from "../api/Lists.ts"
 import type { RequestContext, Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { invalid, type ProviderError } from "../ProviderError.ts"
 import type { Charge, Dispute } from "../Records.ts"
 import { recordDispute, recordWonDispute } from "./BalanceTransactions.ts"
 import { resource } from "./Resource.ts"
 
-/** The bank's data for a new dispute. */
 export interface DisputeOrder {
   /** Such as `fraudulent` or `product_not_received`. */
   readonly reason: string
@@ -82,7 +81,7 @@ const makeDispute = (context: RequestContext, charge: Charge, { metadata, reason
 })
 
 const checkDisputable = (charge: Charge): Effect.Effect<void, ProviderError> => {
-  const refused = (message: string) => refuse({ param: "charge", message })
+  const refused = (message: string) => invalid("charge", message)
   if (!charge.paid || charge.refunded) return refused(`There is nothing of charge ${charge.id} to dispute.`)
   if (charge.payment_method_details?.type !== "card") return refused("Only payments by card can be disputed.")
   return charge.disputed ? refused(`Charge ${charge.id} has already been disputed.`) : Effect.void
@@ -131,7 +130,7 @@ const closed = (context: RequestContext, before: Dispute, outcome: DisputeOutcom
 export const closeDispute = Effect.fnUntraced(function* (context: RequestContext, id: string, outcome: DisputeOutcome) {
   const before = yield* disputes.existing(context, id)
   if (before.status !== "needs_response") {
-    return yield* refuse({ param: "dispute", message: `Dispute ${id} has ended: ${before.status}.` })
+    return yield* invalid("dispute", `Dispute ${id} has ended: ${before.status}.`)
   }
   const dispute = closed(context, before, outcome)
   context.objects.put("dispute", id, dispute)

@@ -3,7 +3,7 @@ import { pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import type { RequestContext, Route } from "../api/Route.ts"
 import { currentEvent } from "../events/Events.ts"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { invalid, type ProviderError } from "../ProviderError.ts"
 import type { Event } from "../Records.ts"
 import { resource } from "./Resource.ts"
 
@@ -22,11 +22,7 @@ const isOfType = (event: Event, type: string): boolean =>
 const checkTypes = (_: RequestContext, { type, types }: typeof listParams.Type): Effect.Effect<void, ProviderError> =>
   type === undefined || types === undefined
     ? Effect.void
-    : refuse({
-        code: "parameters_exclusive",
-        param: "types",
-        message: "You may only specify one of these parameters: type, types."
-      })
+    : invalid("types", "You may only specify one of these parameters: type, types.", "parameters_exclusive")
 
 const isListed = (event: Event, { delivery_success, type, types }: typeof listParams.Type): boolean =>
   (types ?? [type ?? event.type]).some((asked) => isOfType(event, asked)) &&

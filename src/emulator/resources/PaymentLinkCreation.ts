@@ -41,7 +41,6 @@ export const afterCompletionParams = Schema.Struct({
   type: Params.oneOf("hosted_confirmation", "redirect")
 })
 
-/** The limit on a link's payments. */
 export const restrictionsParams = Schema.Struct({
   completed_sessions: Schema.Struct({ limit: Params.integer(1, 999_999) })
 })
@@ -123,7 +122,6 @@ const adjustableOf = ({ adjustable_quantity, quantity }: LineItemParams): LineIt
       }
     : null
 
-/** The `after_completion` of a link. */
 export const afterCompletionOf = (
   params: typeof afterCompletionParams.Type | undefined
 ): PaymentLink["after_completion"] =>

@@ -3,7 +3,7 @@ import { pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import type { RequestContext, Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { invalid, type ProviderError } from "../ProviderError.ts"
 import type { PaymentLink, Session } from "../Records.ts"
 import {
   afterCompletionOf,
@@ -53,12 +53,12 @@ const checkCarried = (link: PaymentLink, params: UpdateParams): Effect.Effect<vo
   const other = recurs ? "payment_intent_data" : "subscription_data"
   return params[other] === undefined
     ? Effect.void
-    : refuse({
-        param: other,
-        message: recurs
+    : invalid(
+        other,
+        recurs
           ? "`payment_intent_data` cannot be set for recurring prices."
           : "`subscription_data` can only be set for recurring prices."
-      })
+      )
 }
 
 /** The metadata for the link's payments or subscriptions. Unlike an object's own, it is replaced as a whole. */

@@ -3,14 +3,13 @@ import { pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import type { RequestContext, Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { invalid, type ProviderError } from "../ProviderError.ts"
 import type { Payout } from "../Records.ts"
 import { recordPayout, recordReturnedPayout } from "./BalanceTransactions.ts"
 import { resource } from "./Resource.ts"
 
 export type PayoutState = "pending" | "in_transit" | "paid" | "failed" | "canceled"
 
-/** A payout to create, as the provider itself would. */
 export interface PayoutOrder {
   /** Above 0, in the smallest currency unit. */
   readonly amount: number
@@ -107,7 +106,7 @@ export const movePayout: (
 ) => Effect.Effect<Payout, ProviderError> = Effect.fnUntraced(function* (context, id, state) {
   const before = yield* payouts.existing(context, id)
   if (!sources[state].includes(before.status)) {
-    return yield* refuse({ param: "state", message: `A payout cannot go from ${before.status} to ${state}.` })
+    return yield* invalid("state", `A payout cannot go from ${before.status} to ${state}.`)
   }
   const payout = changed(context, before, state)
   context.save("payout", payout, "payout.updated", before)

@@ -63,7 +63,6 @@ type TierParams = typeof tier.Type
 
 const exclusive = (param: string, message: string): Check => refuse({ code: "parameters_exclusive", param, message })
 
-/** Checks that the amount of a price is given in exactly one way. */
 const checkOneAmount = (params: Pricing, name: (param: string) => string): Check => {
   const given = (["unit_amount", "unit_amount_decimal", "custom_unit_amount", "tiers"] as const).filter(
     (param) => params[param] !== undefined
@@ -142,7 +141,6 @@ const checkCustomAmount = (params: Pricing, name: (param: string) => string): Ch
     : invalid("`custom_unit_amount` needs `minimum` <= `preset` <= `maximum`.")
 }
 
-/** Checks that whole amounts are multiples of the currency's step. */
 const checkSteps = (params: Pricing, name: (param: string) => string): Check => {
   const step = amountStep(params.currency)
   const { maximum, minimum, preset } = params.custom_unit_amount ?? {}

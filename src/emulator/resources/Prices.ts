@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import type { RequestContext, Route } from "../api/Route.ts"
-import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { invalid, type ProviderError, resourceMissing } from "../ProviderError.ts"
 import type { Price } from "../Records.ts"
 import { createPrice, pricingParams } from "./PriceCreation.ts"
 import { createProduct, productDataParams } from "./Products.ts"
@@ -43,15 +43,15 @@ const listParams = Schema.Struct({
 /** The product of a new price: an existing one, or one that is created with the price. */
 const productOf = Effect.fnUntraced(function* (context: RequestContext, params: typeof createParams.Type) {
   if (params.product !== undefined && params.product_data !== undefined) {
-    return yield* refuse({
-      code: "parameters_exclusive",
-      param: "product_data",
-      message: "You may only specify one of these parameters: product, product_data."
-    })
+    return yield* invalid(
+      "product_data",
+      "You may only specify one of these parameters: product, product_data.",
+      "parameters_exclusive"
+    )
   }
   if (params.product_data !== undefined) return (yield* createProduct(context, params.product_data)).id
   if (params.product === undefined) {
-    return yield* refuse({ code: "parameter_missing", param: "product", message: "Missing required param: product." })
+    return yield* invalid("product", "Missing required param: product.", "parameter_missing")
   }
   if (context.objects.get("product", params.product) === undefined) {
     return yield* resourceMissing("product", params.product, "product")
@@ -72,11 +72,7 @@ const claimLookupKey = (
   const holder = context.objects.all("price").find((price) => price.lookup_key === lookup_key && price.id !== claimant)
   if (holder === undefined) return Effect.void
   if (transfer_lookup_key !== true) {
-    return refuse({
-      code: "resource_already_exists",
-      param: "lookup_key",
-      message: `A price (\`${holder.id}\`) already uses that lookup key.`
-    })
+    return invalid("lookup_key", `A price (\`${holder.id}\`) already uses that lookup key.`, "resource_already_exists")
   }
   context.save("price", { ...holder, lookup_key: null }, "price.updated", holder)
   return Effect.void
@@ -96,17 +92,14 @@ const update = Effect.fnUntraced(function* (context: RequestContext, params: typ
   const { metadata: patch, transfer_lookup_key: _, ...rest } = params
   const metadata = yield* Params.changedMetadata(before.metadata, patch)
   if (params.active === false && context.objects.get("product", before.product)?.default_price === before.id) {
-    return yield* refuse({
-      param: "active",
-      message: "This price cannot be archived because it is the default price of its product."
-    })
+    return yield* invalid("active", "This price cannot be archived because it is the default price of its product.")
   }
   const settled = before.tax_behavior !== "unspecified"
   if (settled && params.tax_behavior !== undefined && params.tax_behavior !== before.tax_behavior) {
-    return yield* refuse({
-      param: "tax_behavior",
-      message: `The tax behavior of a price cannot be changed once it is \`${before.tax_behavior}\`.`
-    })
+    return yield* invalid(
+      "tax_behavior",
+      `The tax behavior of a price cannot be changed once it is \`${before.tax_behavior}\`.`
+    )
   }
   yield* claimLookupKey(context, params, before.id)
   const price: Price = { ...before, ...rest, metadata }

@@ -3,7 +3,7 @@ import { pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import { noParams, type RequestContext, type Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { invalid, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Product } from "../Records.ts"
 import { amountParams, createPrice } from "./PriceCreation.ts"
 import { resource } from "./Resource.ts"
@@ -38,7 +38,6 @@ const createParams = Schema.Struct({
   url: Params.optional(Params.url)
 })
 
-/** The parameters of a product that is created with a price. */
 export const productDataParams = Schema.Struct({
   active: Params.optional(Params.boolean),
   id: Params.optional(Params.matching(/^[A-Za-z0-9_-]{1,255}$/, "id")),
@@ -101,7 +100,7 @@ const makeProduct = (id: string, created: number, params: typeof createParams.Ty
 export const createProduct = Effect.fnUntraced(function* (context: RequestContext, params: typeof createParams.Type) {
   const id = params.id ?? newId("prod_")
   if (context.objects.get("product", id) !== undefined) {
-    return yield* refuse({ code: "resource_already_exists", param: "id", message: `Product already exists: '${id}'` })
+    return yield* invalid("id", `Product already exists: '${id}'`, "resource_already_exists")
   }
   const product = makeProduct(id, context.now, params)
   if (params.default_price_data === undefined) {
@@ -117,7 +116,6 @@ export const createProduct = Effect.fnUntraced(function* (context: RequestContex
 
 const products = resource("/v1/products", "product")
 
-/** Checks that a default price exists, belongs to the product and is active. */
 const checkDefaultPrice = (
   context: RequestContext,
   product: Product,
@@ -127,11 +125,9 @@ const checkDefaultPrice = (
   const price = context.objects.get("price", id)
   if (price === undefined) return resourceMissing("price", id, "default_price")
   if (price.product !== product.id) {
-    return refuse({ param: "default_price", message: `The price ${id} belongs to another product than ${product.id}.` })
+    return invalid("default_price", `The price ${id} belongs to another product than ${product.id}.`)
   }
-  return price.active
-    ? Effect.void
-    : refuse({ param: "default_price", message: "An inactive price cannot be the default price." })
+  return price.active ? Effect.void : invalid("default_price", "An inactive price cannot be the default price.")
 }
 
 /** The changes of an update; null empties a list. */

@@ -79,7 +79,7 @@ const usableCoupon = ({ now, objects }: RequestContext, id: string): Effect.Effe
   if (coupon === undefined) return resourceMissing("coupon", id, param)
   return currentCoupon(coupon, now).valid
     ? Effect.succeed(coupon)
-    : refuse({ param, message: `The coupon ${id} can no longer be redeemed.` })
+    : invalid(param, `The coupon ${id} can no longer be redeemed.`)
 }
 
 const create = Effect.fnUntraced(function* (context: RequestContext, params: CreateParams) {
@@ -112,10 +112,10 @@ const codes = resource("/v1/promotion_codes", "promotion_code", currentPromotion
 /** Checks that a code can be activated: it is not used up, and no other active one has the same code. */
 const checkActivation = Effect.fnUntraced(function* (context: RequestContext, before: PromotionCode) {
   if (!currentPromotionCode(context, { ...before, active: true }).active) {
-    return yield* refuse({
-      param: "active",
-      message: "This promotion code cannot be activated: it or its coupon has expired or is used up."
-    })
+    return yield* invalid(
+      "active",
+      "This promotion code cannot be activated: it or its coupon has expired or is used up."
+    )
   }
   yield* checkUnique(context, before.code)
 })

@@ -3,7 +3,7 @@ import { knownPayment, paymentListParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import type { RequestContext, Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { orFail, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { invalid, orFail, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Charge, Refund } from "../Records.ts"
 import { recordFailedRefund, recordRefund } from "./BalanceTransactions.ts"
 import { resource } from "./Resource.ts"
@@ -26,10 +26,7 @@ const chargeOfIntent = ({ objects }: RequestContext, id: string): Effect.Effect<
   const charge = intent.latest_charge === null ? undefined : objects.get("charge", intent.latest_charge)
   return charge?.paid === true
     ? Effect.succeed(charge)
-    : refuse({
-        param: "payment_intent",
-        message: `This PaymentIntent (${id}) does not have a successful charge to refund.`
-      })
+    : invalid("payment_intent", `This PaymentIntent (${id}) does not have a successful charge to refund.`)
 }
 
 const chargeOf = (
@@ -37,45 +34,38 @@ const chargeOf = (
   { charge, payment_intent }: CreateParams
 ): Effect.Effect<Charge, ProviderError> => {
   if (charge !== undefined && payment_intent !== undefined) {
-    return refuse({
-      code: "parameters_exclusive",
-      param: "payment_intent",
-      message: "You may only specify one of these parameters: charge, payment_intent."
-    })
+    return invalid(
+      "payment_intent",
+      "You may only specify one of these parameters: charge, payment_intent.",
+      "parameters_exclusive"
+    )
   }
   if (payment_intent !== undefined) return chargeOfIntent(context, payment_intent)
   return charge === undefined
-    ? refuse({
-        code: "parameter_missing",
-        param: "payment_intent",
-        message: "One of the following params should be provided for this request: payment_intent or charge."
-      })
+    ? invalid(
+        "payment_intent",
+        "One of the following params should be provided for this request: payment_intent or charge.",
+        "parameter_missing"
+      )
     : orFail(context.objects.get("charge", charge), resourceMissing("charge", charge, "charge"))
 }
 
 /** The amount to refund: the requested one, otherwise the rest of the charge. */
 const refundableAmount = (charge: Charge, asked: number | undefined): Effect.Effect<number, ProviderError> => {
   if (!charge.paid) {
-    return refuse({
-      code: "charge_not_refundable",
-      param: "charge",
-      message: `Charge ${charge.id} was not successful.`
-    })
+    return invalid("charge", `Charge ${charge.id} was not successful.`, "charge_not_refundable")
   }
   if (charge.refunded) {
     return refuse({ code: "charge_already_refunded", message: `Charge ${charge.id} has already been refunded.` })
   }
   if (charge.disputed) {
-    return refuse({ code: "charge_disputed", param: "charge", message: `Charge ${charge.id} has been charged back.` })
+    return invalid("charge", `Charge ${charge.id} has been charged back.`, "charge_disputed")
   }
   const left = charge.amount - charge.amount_refunded
   const amount = asked ?? left
   return amount <= left
     ? Effect.succeed(amount)
-    : refuse({
-        param: "amount",
-        message: `Refund amount (${amount}) is greater than unrefunded amount on charge (${left}).`
-      })
+    : invalid("amount", `Refund amount (${amount}) is greater than unrefunded amount on charge (${left}).`)
 }
 
 /** A refund to a card begins as succeeded. One of a bank slip or an instant transfer waits until it is settled. */
@@ -140,7 +130,7 @@ const changed = (context: RequestContext, refund: Refund, before: Refund): void 
 export const settleRefund = Effect.fnUntraced(function* (context: RequestContext, id: string) {
   const before = yield* refunds.existing(context, id)
   if (before.status !== "pending") {
-    return yield* refuse({ param: "refund", message: `Refund ${id} is not pending: ${before.status}.` })
+    return yield* invalid("refund", `Refund ${id} is not pending: ${before.status}.`)
   }
   const { pending_reason: _, ...rest } = before
   const refund: Refund = { ...rest, status: "succeeded" }
@@ -159,7 +149,7 @@ export const failRefund = Effect.fnUntraced(function* (
 ) {
   const before = yield* refunds.existing(context, id)
   if (before.status !== "pending" && before.status !== "succeeded") {
-    return yield* refuse({ param: "refund", message: `Refund ${id} can't fail any more: ${before.status}.` })
+    return yield* invalid("refund", `Refund ${id} can't fail any more: ${before.status}.`)
   }
   const { pending_reason: _, ...rest } = before
   const refund: Refund = {

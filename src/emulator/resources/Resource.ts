@@ -11,13 +11,11 @@ interface Parts {
   readonly noun: string
 }
 
-/** The result of an operation. */
 type Result<A = object> = Effect.Effect<A, ProviderError>
 
 interface ListOptions<A, Object> {
   /** The filters that an object passes if its field of the same name has the value, or is in the range. */
   readonly fields: ReadonlyArray<keyof A & keyof Object>
-  /** Further filters. */
   readonly matches?: (object: Object, params: A, context: RequestContext) => boolean
   /** Refuses filters that name unknown objects, or that exclude each other. */
   readonly check?: (context: RequestContext, params: A) => Result<unknown>
@@ -27,7 +25,6 @@ interface ListOptions<A, Object> {
 
 const isRange = Schema.is(Schema.typeSchema(Params.range))
 
-/** Whether a field passes the filter of the same name. */
 const passes = (actual: unknown, asked: unknown): boolean =>
   asked === undefined ||
   (typeof actual === "number" && isRange(asked) ? Params.inRange(actual, asked) : actual === asked)
@@ -51,7 +48,6 @@ export const resource = <K extends Kind & Shape & Named>(
   const answers = { object: kind } as const
   const own = `${path}/:id`
 
-  /** An operation on an existing object. */
   const on =
     (method: Route["method"], at: string, shape: Shape) =>
     <A, I>(
@@ -74,9 +70,7 @@ export const resource = <K extends Kind & Shape & Named>(
     update: on("POST", own, kind),
     /** Deletes an object, or ends it and answers with it. */
     remove: (shape: "deleted" | K) => on("DELETE", own, shape),
-    /** Another change of an object, at a path below it. */
     act: (name: string) => on("POST", `${own}/${name}`, kind),
-    /** Lists the objects, newest first. */
     list: <A extends PageRequest, I>(
       params: Schema.Schema<A, I>,
       { check = () => Effect.void, fields, matches = () => true, noun = kind }: ListOptions<A, Object>
@@ -98,7 +92,6 @@ export const resource = <K extends Kind & Shape & Named>(
           return Effect.zipRight(check(context, given), page(source, given))
         }
       }),
-    /** Lists the parts of an object at a path below it. */
     parts: (name: string, shape: Shape, partsOf: (context: RequestContext, object: Records[K]) => Parts): Route =>
       route({
         method: "GET",

@@ -3,7 +3,7 @@ import { lineAmount, maximumCharge, minimumCharge } from "../Amounts.ts"
 import * as Params from "../api/Params.ts"
 import type { RequestContext } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { type Check, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { type Check, invalid, type ProviderError, resourceMissing } from "../ProviderError.ts"
 import type { LineItem, Order, Price, Product } from "../Records.ts"
 
 /** An item to sell, as in the parameters of a session or a payment link. */
@@ -45,21 +45,21 @@ const soldAt = (
   const product = price === undefined ? undefined : context.objects.get("product", price.product)
   if (price === undefined || product === undefined) return resourceMissing("price", id, param)
   if (!price.active) {
-    return refuse({ param, message: `The price specified is inactive. This field only accepts active prices.` })
+    return invalid(param, `The price specified is inactive. This field only accepts active prices.`)
   }
   return product.active
     ? Effect.succeed({ price, product, quantity })
-    : refuse({ code: "product_inactive", param, message: `The product of price ${id} is not active.` })
+    : invalid(param, `The product of price ${id} is not active.`, "product_inactive")
 }
 
 const checkCurrencies = (sold: ReadonlyArray<Sold>, expected: string): Check => {
   const other = sold.findIndex(({ price }) => price.currency !== expected)
   return other < 0
     ? Effect.void
-    : refuse({
-        param: `line_items[${other}][price]`,
-        message: `The price specified only supports \`${sold[other]?.price.currency}\`. This doesn't match the expected currency: \`${expected}\`.`
-      })
+    : invalid(
+        `line_items[${other}][price]`,
+        `The price specified only supports \`${sold[other]?.price.currency}\`. This doesn't match the expected currency: \`${expected}\`.`
+      )
 }
 
 /** Checks that a price whose amount the payer chooses is the only item, with a quantity of 1. */
@@ -67,10 +67,10 @@ const checkChosenAmount = (sold: ReadonlyArray<Sold>): Check => {
   const index = sold.findIndex(({ price }) => price.custom_unit_amount !== null)
   return index < 0 || (sold.length === 1 && sold[0]?.quantity === 1)
     ? Effect.void
-    : refuse({
-        param: `line_items[${index}]`,
-        message: "A price with `custom_unit_amount` must be the only line item, with a quantity of 1."
-      })
+    : invalid(
+        `line_items[${index}]`,
+        "A price with `custom_unit_amount` must be the only line item, with a quantity of 1."
+      )
 }
 
 /** Checks that all recurring prices have the same interval, since they are billed together. */
@@ -78,16 +78,12 @@ const checkIntervals = (sold: ReadonlyArray<Sold>): Check => {
   const [first, ...others] = sold.flatMap(({ price }) => (price.recurring === null ? [] : [price.recurring]))
   return others.every((one) => one.interval === first?.interval && one.interval_count === first.interval_count)
     ? Effect.void
-    : refuse({
-        param: "line_items",
-        message: "Checkout does not support multiple prices with different billing intervals."
-      })
+    : invalid("line_items", "Checkout does not support multiple prices with different billing intervals.")
 }
 
 /** Whether any of the prices recurs, so that the sale is a subscription. */
 export const isRecurring = (sold: ReadonlyArray<Sold>): boolean => sold.some(({ price }) => price.recurring !== null)
 
-/** The sum of the items' amounts of one kind. */
 export const sumOf = (
   items: ReadonlyArray<LineItem>,
   field: "amount_subtotal" | "amount_discount" | "amount_total" = "amount_total"
@@ -98,11 +94,7 @@ export const checkTotal = (items: ReadonlyArray<LineItem>, param: string): Check
   const maximum = maximumCharge(items[0]?.currency ?? "")
   return sumOf(items) <= maximum
     ? Effect.void
-    : refuse({
-        code: "amount_too_large",
-        param,
-        message: `The Checkout Session's total amount must be no more than ${maximum}.`
-      })
+    : invalid(param, `The Checkout Session's total amount must be no more than ${maximum}.`, "amount_too_large")
 }
 
 /** Refuses a total below the provider's bound for its currency (400 `amount_too_small`), unless it is 0. */
@@ -111,14 +103,9 @@ export const checkMinimum = (items: ReadonlyArray<LineItem>, param: string): Che
   const total = sumOf(items)
   return total === 0 || total >= minimum
     ? Effect.void
-    : refuse({
-        code: "amount_too_small",
-        param,
-        message: `The Checkout Session's total amount must be at least ${minimum}.`
-      })
+    : invalid(param, `The Checkout Session's total amount must be at least ${minimum}.`, "amount_too_small")
 }
 
-/** Items that are sold together, and their currency. */
 export interface Sale {
   readonly sold: ReadonlyArray<Sold>
   readonly currency: string
@@ -138,11 +125,7 @@ export const makeSale = Effect.fnUntraced(function* (
   const sold = yield* Effect.forEach(items, (item, index) => soldAt(context, item, index))
   const [first] = sold
   if (first === undefined) {
-    return yield* refuse({
-      code: "parameter_missing",
-      param: "line_items",
-      message: "Missing required param: line_items."
-    })
+    return yield* invalid("line_items", "Missing required param: line_items.", "parameter_missing")
   }
   const expected = currency ?? first.price.currency
   yield* checkCurrencies(sold, expected)
@@ -155,7 +138,6 @@ export const makeSale = Effect.fnUntraced(function* (
 export const dueNow = (price: Price, quantity: number, trial: boolean): number =>
   trial && price.recurring !== null ? 0 : lineAmount(price, quantity)
 
-/** A line item of a session or a payment link. */
 export const makeItem = (
   { price, product, quantity }: Omit<Sold, "product"> & { readonly product: { readonly name: string | null } },
   trial: boolean,
@@ -202,7 +184,6 @@ export const makeOrder = (items: ReadonlyArray<LineItem>, params: OrderParams): 
   }
 })
 
-/** The data of an invoice that is not created. */
 export const noInvoiceData = {
   account_tax_ids: null,
   custom_fields: null,

@@ -21,7 +21,6 @@ import {
 
 const lineItem = Schema.Struct({ price: Params.text(), quantity: Params.integer(1, 999_999) })
 
-/** The languages of the provider's page. */
 const locale = Params.oneOfWords(
   "auto bg cs da de el en en-GB es es-419 et fi fil fr fr-CA hr hu id it ja ko lt lv ms mt nb nl pl pt pt-BR ro ru sk sl sv th tr vi zh zh-HK zh-TW"
 )
@@ -102,7 +101,6 @@ const checkExpiry = (now: number, expiresAt: number | undefined): Check => {
     : Effect.void
 }
 
-/** The context in which a session is created. */
 export interface SessionTerms {
   readonly now: number
   readonly baseUrl: string
@@ -114,7 +112,6 @@ export interface SessionTerms {
 /** The parameters of a session; a payment link gives fewer of them than a request. */
 export type SessionWishes = Pick<SessionParams, "mode"> & Partial<Omit<SessionParams, "line_items">>
 
-/** A new session, open and unpaid. */
 export const makeSession = (
   { baseUrl, currency, now, paymentLink, total }: SessionTerms,
   params: SessionWishes

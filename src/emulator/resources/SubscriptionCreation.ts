@@ -72,7 +72,6 @@ const itemsOf = (subscription: string, order: Order, start: number, trialEnd: nu
     return [makeItem(subscription, item, recurring, { start, end: trialEnd ?? periodEnd(start, recurring) })]
   })
 
-/** The terms of a new subscription: customer, session and order. */
 export interface SubscriptionTerms {
   readonly customer: Customer
   readonly order: Order
@@ -152,7 +151,6 @@ export const makeSubscription = (
 const discountEnd = (now: number, { duration, duration_in_months }: Coupon): number | null =>
   duration === "repeating" && duration_in_months !== null ? addMonths(now, duration_in_months) : null
 
-/** The discount that a session's promotion code gives to its subscription. */
 export const makeDiscount = (
   { now }: RequestContext,
   session: Session,

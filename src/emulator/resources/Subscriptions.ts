@@ -88,7 +88,6 @@ export const endSubscription = (context: RequestContext, before: Subscription): 
   return subscription
 }
 
-/** The fields of a cancellation at the end of the period, or of its withdrawal. */
 const cancellationAtEnd = (context: RequestContext, { items }: Subscription, ends: boolean) => ({
   cancel_at: ends ? Math.max(...items.data.map(({ current_period_end }) => current_period_end)) : null,
   cancel_at_period_end: ends,

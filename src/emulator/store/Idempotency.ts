@@ -9,7 +9,6 @@ import type { Store, Transaction } from "./Store.ts"
 /** How long answers are kept, in seconds; the provider promises at least as long. */
 const lifetime = 24 * 60 * 60
 
-/** The provider's bound on the length of a key. */
 const maximumKeyLength = 255
 
 export interface Answer {
@@ -135,7 +134,6 @@ export const makeIdempotency = (store: Store): Idempotency => {
   }
 }
 
-/** Removes answers older than their lifetime. */
 export const forgetOldAnswers = (store: Store): Effect.Effect<void, EmulatorError> =>
   Effect.flatMap(Clock.currentTimeMillis, (milliseconds) =>
     store.transact((transaction) =>

@@ -28,7 +28,6 @@ export interface Transaction {
   readonly scopes: () => ReadonlyArray<string>
 }
 
-/** An event with a pending notification. */
 export interface PendingDelivery {
   readonly scope: string
   readonly event: string
@@ -79,7 +78,6 @@ const changesOfKind = <K extends Kind>(
 const changesOf = (state: State<null>): ReadonlyArray<Change> =>
   Array.from(state).flatMap(([scope, collections]) => kinds.flatMap((kind) => changesOfKind(scope, kind, collections)))
 
-/** A view of the state with the writes of one transaction on top. */
 const overlay = (state: State, writes: State<null>, scope: string): Scoped => {
   const base = collectionsOf(state, scope)
   const written = collectionsOf(writes, scope)

@@ -11,7 +11,6 @@ import { trigger } from "./Trigger.ts"
 /** The platform as an account's owner sees it: the application that acts for the account. */
 const application = { id: platformApplicationId, object: "application", name: "Emulated platform" }
 
-/** The forms of a notification to the platform. */
 interface Forms {
   readonly snapshot: boolean
   readonly thin: boolean
@@ -54,7 +53,6 @@ const update = (context: RequestContext, asked: AccountChanges, forms: Forms) =>
     return id
   })
 
-/** Ends the platform's access to the account. */
 export const deauthorize = (context: RequestContext, forms: Forms) =>
   Effect.sync(() => {
     const { account, objects, platform } = context

@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
 import type { RequestContext } from "../api/Route.ts"
-import { type LaterMethod, laterMethods, payLater, settle } from "../checkout/LaterPayment.ts"
+import { laterMethods, payLater, settle } from "../checkout/LaterPayment.ts"
 import { pay } from "../checkout/Payment.ts"
 import { maybe } from "../control/ControlInput.ts"
 import type { PaymentMethod } from "../resources/Charges.ts"
@@ -10,7 +10,6 @@ import { onlyForNew, type Trigger, trigger } from "./Trigger.ts"
 
 const sessionId = maybe(Schema.String)
 
-/** The named session, otherwise a new one. */
 const namedOrNew = Effect.fnUntraced(function* (context: RequestContext, named: string | undefined, money: Money) {
   if (named === undefined) return yield* newSale(context, money)
   yield* onlyForNew("session", money)
@@ -28,15 +27,16 @@ const complete = Effect.fnUntraced(function* (
   return id
 })
 
-interface LaterOptions extends Money {
-  readonly method?: LaterMethod
-  readonly session?: string
-}
+const laterOptions = Schema.Struct({
+  ...moneyOptions,
+  method: maybe(Schema.Literal(...laterMethods)),
+  session: sessionId
+})
 
 /** A session that waits for its payment: the named one, which is completed first if it is open, or a new one. */
 const unpaid = Effect.fnUntraced(function* (
   context: RequestContext,
-  { method, session: named, ...money }: LaterOptions
+  { method, session: named, ...money }: typeof laterOptions.Type
 ) {
   const session = yield* namedOrNew(context, named, money)
   if (session.status === "complete") {
@@ -47,12 +47,8 @@ const unpaid = Effect.fnUntraced(function* (
 })
 
 const later = (outcome: "succeeded" | "failed"): Trigger =>
-  trigger(
-    Schema.Struct({ ...moneyOptions, method: maybe(Schema.Literal(...laterMethods)), session: sessionId }),
-    (context, options) =>
-      Effect.flatMap(unpaid(context, options), (session) =>
-        Effect.map(settle(context, session, outcome), ({ id }) => id)
-      )
+  trigger(laterOptions, (context, options) =>
+    Effect.flatMap(unpaid(context, options), (session) => Effect.map(settle(context, session, outcome), ({ id }) => id))
   )
 
 export const checkoutTriggers = {

@@ -16,7 +16,6 @@ const money = Schema.Struct(moneyOptions)
 /** See {@link moneyOptions}. */
 export type Money = typeof money.Type
 
-/** The default amount and currency of a payment. */
 export const usualMoney = { amount: 1_500, currency: "brl" } as const
 
 /** A payment that waits for its card. Event: `payment_intent.created`. */
@@ -25,7 +24,6 @@ const newIntent = (context: RequestContext, options: Money): PaymentIntent => {
   return createPaymentIntent(context, { amount, currency, data: { metadata } })
 }
 
-/** The named charge, otherwise that of a new payment. */
 const chargeOf = Effect.fnUntraced(function* (context: RequestContext, named: string | undefined, options: Money) {
   if (named !== undefined) yield* onlyForNew("charge", options)
   const id = named ?? succeed(context, newIntent(context, options), null).latest_charge ?? ""
@@ -83,7 +81,6 @@ const endDispute = Effect.fnUntraced(function* (
 
 const id = maybe(Schema.String)
 
-/** Triggers for payments by card, refunds and disputes. */
 export const paymentTriggers = {
   "payment_intent.succeeded": trigger(money, (context, options) =>
     Effect.sync(() => succeed(context, newIntent(context, options), null).id)

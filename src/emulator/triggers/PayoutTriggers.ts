@@ -2,21 +2,15 @@ import { Effect, Schema } from "effect"
 import type { RequestContext } from "../api/Route.ts"
 import { maybe } from "../control/ControlInput.ts"
 import { makePayoutOf, movePayout, type PayoutState } from "../resources/Payouts.ts"
-import { type Money, moneyOptions, usualMoney } from "./PaymentTriggers.ts"
+import { moneyOptions, usualMoney } from "./PaymentTriggers.ts"
 import { onlyForNew, type Trigger, trigger } from "./Trigger.ts"
 
 const options = Schema.Struct({ ...moneyOptions, automatic: maybe(Schema.Boolean), payout: maybe(Schema.String) })
 
-interface PayoutOptions extends Money {
-  readonly automatic?: boolean
-  readonly payout?: string
-}
-
-/** Moves the named payout, or a new one, to the state. */
 const bring = Effect.fnUntraced(function* (
   context: RequestContext,
   state: PayoutState,
-  { payout, ...asked }: PayoutOptions
+  { payout, ...asked }: typeof options.Type
 ) {
   if (payout === undefined) {
     const { id } = yield* makePayoutOf(context, { ...usualMoney, ...asked, state })
@@ -29,7 +23,6 @@ const bring = Effect.fnUntraced(function* (
 
 const to = (state: PayoutState): Trigger => trigger(options, (context, asked) => bring(context, state, asked))
 
-/** Triggers for payouts, by their last event. */
 export const payoutTriggers = {
   "payout.created": to("pending"),
   "payout.updated": to("in_transit"),

@@ -4,7 +4,7 @@ import { isConnected } from "../Connections.ts"
 import { happen } from "../control/ControlActions.ts"
 import { decodeInput, maybe } from "../control/ControlInput.ts"
 import type { EmulatorError } from "../EmulatorError.ts"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { invalid, type ProviderError, refuse } from "../ProviderError.ts"
 import type { Service } from "../Service.ts"
 import { apiVersions } from "../Versions.ts"
 import { accountTriggers } from "./AccountTriggers.ts"
@@ -59,7 +59,6 @@ const typeOf = (type: unknown): Effect.Effect<TriggerType, ProviderError> =>
         message: `Unknown trigger: ${JSON.stringify(type)}. There is: ${triggers.map((one) => one.type).join(", ")}.`
       })
 
-/** The number of accounts that a refusal names. */
 const mostNamed = 10
 
 /** The named account, otherwise the only connected one. */
@@ -76,17 +75,16 @@ const accountOf = (
           .filter(({ id }) => id !== service.platformId && isConnected(platform, id))
         const [only] = connected
         return only === undefined || connected.length > 1
-          ? refuse({
-              code: "parameter_missing",
-              param: "account",
-              message:
-                connected.length === 0
-                  ? "No account is connected: name one."
-                  : `Name the account: ${connected.length} are connected, ${connected
-                      .slice(0, mostNamed)
-                      .map(({ id }) => id)
-                      .join(", ")}${connected.length > mostNamed ? " and others" : ""}.`
-            })
+          ? invalid(
+              "account",
+              connected.length === 0
+                ? "No account is connected: name one."
+                : `Name the account: ${connected.length} are connected, ${connected
+                    .slice(0, mostNamed)
+                    .map(({ id }) => id)
+                    .join(", ")}${connected.length > mostNamed ? " and others" : ""}.`,
+              "parameter_missing"
+            )
           : Effect.succeed(only.id)
       })
 

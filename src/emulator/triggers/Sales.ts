@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { RequestContext } from "../api/Route.ts"
 import type { OpenCheckout } from "../checkout/Choices.ts"
 import type { Payer } from "../checkout/Payment.ts"
-import { notFound, refuse } from "../ProviderError.ts"
+import { invalid, notFound } from "../ProviderError.ts"
 import type { Session } from "../Records.ts"
 import { createPrice } from "../resources/PriceCreation.ts"
 import { createProduct } from "../resources/Products.ts"
@@ -69,7 +69,7 @@ export const sessionOf = ({ objects }: RequestContext, id: string) => {
 export const openCheckout = Effect.fnUntraced(function* ({ objects }: RequestContext, session: Session) {
   const order = objects.get("order", session.id)
   if (session.status !== "open" || order === undefined) {
-    return yield* refuse({ param: "session", message: `Session ${session.id} is not open: ${session.status}.` })
+    return yield* invalid("session", `Session ${session.id} is not open: ${session.status}.`)
   }
   return { order, session } satisfies OpenCheckout
 })

@@ -3,26 +3,21 @@ import type { RequestContext } from "../api/Route.ts"
 import { pay } from "../checkout/Payment.ts"
 import { type RenewalOrder, renewSubscription } from "../checkout/Renewal.ts"
 import { maybe } from "../control/ControlInput.ts"
-import { refuse } from "../ProviderError.ts"
+import { invalid } from "../ProviderError.ts"
 import { cancelSubscription, existingSubscription } from "../resources/Subscriptions.ts"
-import { type Money, moneyOptions } from "./PaymentTriggers.ts"
+import { moneyOptions } from "./PaymentTriggers.ts"
 import { newSubscriptionSale, openCheckout, somebody } from "./Sales.ts"
 import { onlyForNew, type Trigger, trigger } from "./Trigger.ts"
 
-const newOptions = { ...moneyOptions, items: maybe(Schema.Int.pipe(Schema.between(1, 20))) }
+const newOptions = Schema.Struct({ ...moneyOptions, items: maybe(Schema.Int.pipe(Schema.between(1, 20))) })
 
-interface NewOptions extends Money {
-  readonly items?: number
-}
+const options = Schema.Struct({ ...newOptions.fields, subscription: maybe(Schema.String) })
+type SubscriptionOptions = typeof options.Type
 
-const options = Schema.Struct({ ...newOptions, subscription: maybe(Schema.String) })
-
-interface SubscriptionOptions extends NewOptions {
-  readonly subscription?: string
-}
-
-/** A payer subscribes and pays. */
-const subscribe = Effect.fnUntraced(function* (context: RequestContext, { items = 1, ...money }: NewOptions) {
+const subscribe = Effect.fnUntraced(function* (
+  context: RequestContext,
+  { items = 1, ...money }: typeof newOptions.Type
+) {
   const open = yield* openCheckout(context, yield* newSubscriptionSale(context, money, items))
   const { subscription } = yield* pay(context, open, somebody)
   return subscription ?? (yield* Effect.dieMessage("A session in subscription mode leads to a subscription"))
@@ -44,16 +39,15 @@ const renewal = (outcome: RenewalOrder["outcome"]): Trigger =>
     Effect.fnUntraced(function* (context: RequestContext, asked: SubscriptionOptions) {
       const id = yield* namedOrNew(context, asked)
       if (context.objects.get("subscription", id)?.cancel_at_period_end === true) {
-        return yield* refuse({ param: "subscription", message: `Subscription ${id} ends with its period.` })
+        return yield* invalid("subscription", `Subscription ${id} ends with its period.`)
       }
       const { latest_invoice } = yield* renewSubscription(context, { id, outcome })
       return latest_invoice ?? (yield* Effect.dieMessage("A renewal makes an invoice"))
     })
   )
 
-/** Triggers for subscriptions and their renewals. */
 export const subscriptionTriggers = {
-  "customer.subscription.created": trigger(Schema.Struct(newOptions), subscribe),
+  "customer.subscription.created": trigger(newOptions, subscribe),
   "invoice.paid": renewal("paid"),
   "invoice.payment_failed": renewal("failed"),
   "customer.subscription.deleted": trigger(

@@ -1,7 +1,7 @@
 import { Effect, type Schema } from "effect"
 import type { RequestContext } from "../api/Route.ts"
 import { decodeInput } from "../control/ControlInput.ts"
-import { type ProviderError, refuse } from "../ProviderError.ts"
+import { invalid, type ProviderError } from "../ProviderError.ts"
 
 /** The action of a trigger, in its transaction; returns the id of the object that it is about. */
 export type Happens = (context: RequestContext) => Effect.Effect<string, ProviderError>
@@ -11,7 +11,6 @@ export interface Trigger {
   readonly prepare: (options: unknown) => Effect.Effect<Happens, ProviderError>
 }
 
-/** Creates a trigger from its options and its action. */
 export const trigger = <A, I>(
   options: Schema.Schema<A, I>,
   run: (context: RequestContext, options: A) => Effect.Effect<string, ProviderError>
@@ -28,5 +27,5 @@ export const onlyForNew = (param: string, options: object): Effect.Effect<void, 
   const [first] = Object.keys(options)
   return first === undefined
     ? Effect.void
-    : refuse({ param: first, message: `\`${first}\` is for a new object; with \`${param}\` it has no effect.` })
+    : invalid(first, `\`${first}\` is for a new object; with \`${param}\` it has no effect.`)
 }

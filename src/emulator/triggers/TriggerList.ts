@@ -2,7 +2,6 @@
 export interface TriggerDescription {
   /** The type of the resulting provider event, which may be a thin event. */
   readonly type: string
-  /** A sentence about the trigger. */
   readonly description: string
   /** Its own options, besides the common ones, each with its meaning and its default. */
   readonly options: Readonly<Record<string, string>>
@@ -183,5 +182,4 @@ export const triggers = [
 
 export type TriggerType = (typeof triggers)[number]["type"]
 
-/** Whether a trigger with this name exists. */
 export const isTriggerType = (type: string): type is TriggerType => triggers.some((trigger) => trigger.type === type)

@@ -45,7 +45,6 @@ const Editor = ({ record }: { readonly record: Record }) => {
   )
 }
 
-/** The pages that payers return to after checkout. */
 export const ReturnUrls = () => {
   const { environment, mayManageOrganization } = useWorkspace()
   const record = useQuery(`${environment}/return-urls`, (signal) => call("returnUrls", "get", {}, { signal }))

@@ -18,13 +18,10 @@ export interface ActiveListProps<A> extends Omit<TableProps<A>, "items"> {
     query: PageQuery & { readonly active?: boolean },
     signal: AbortSignal
   ) => Promise<{ readonly data: ReadonlyArray<A>; readonly has_more: boolean }>
-  /** The filter's words. */
   readonly words: readonly [active: string, inactive: string]
-  /** What an empty filtered list says. */
   readonly nothing: readonly [active: string, inactive: string]
   /** The items in a sentence, such as `products`. */
   readonly noun: string
-  /** Shown while the list has no items at all. */
   readonly empty: ComponentChildren
 }
 
@@ -96,7 +93,6 @@ export const ActiveButton = (props: {
   readonly set: (active: boolean) => Promise<unknown>
   /** For a page's header, next to larger buttons. */
   readonly isLarge?: boolean
-  /** Invalidates the lists. */
   readonly onDone: () => void
 }) => {
   const { isActive, isLarge = false, of } = props

@@ -16,10 +16,8 @@ interface AddressListProps<A> extends Pick<ActiveListProps<A>, "caption" | "empt
   readonly columns: readonly [first: Column<A>, second: Column<A>, last: Column<A>]
   readonly isOpen: (item: A) => boolean
   readonly urlOf: (item: A) => string | undefined
-  /** The item's name, for screen readers. */
   readonly nameOf: (item: A) => string
   readonly open: (item: A, active: boolean) => Promise<unknown>
-  /** Further buttons. */
   readonly actions?: (item: A) => ComponentChildren
 }
 

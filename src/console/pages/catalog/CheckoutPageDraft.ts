@@ -1,43 +1,30 @@
 import type { AnswerOf } from "../../api/Types.ts"
 import { changedFields, filled, Reader } from "../../components/Reader.ts"
-import { emptyItem, type ItemDraft, itemsIn } from "./ItemDraft.ts"
-import { draftOfQuestion, type QuestionDraft, questionsIn } from "./QuestionDraft.ts"
+import { emptyItem, firstItem, itemsIn } from "./ItemDraft.ts"
+import { noTexts } from "./ProductDraft.ts"
+import { draftOfQuestion, noQuestions, questionsIn } from "./QuestionDraft.ts"
 
 /** A checkout page as edited in a form. Pure. */
 
 export type CheckoutPage = AnswerOf<"checkoutPages", "get">
 
-export interface CheckoutPageDraft {
-  readonly title: string
-  readonly text: string
-  /** At most one. */
-  readonly images: ReadonlyArray<string>
-  readonly imageAlt: string
-  readonly items: ReadonlyArray<ItemDraft>
-  readonly asksAddress: boolean
-  readonly asksPhone: boolean
-  readonly questions: ReadonlyArray<QuestionDraft>
-  readonly allowsCodes: boolean
-  readonly thanks: string
-}
-
-/** The API's field names for an item. */
 export const itemNames = { prefix: "items", adjustable: "adjustableQuantity" }
 
-export const emptyCheckoutPage: CheckoutPageDraft = {
+export const emptyCheckoutPage = {
   title: "",
   text: "",
-  images: [],
+  /** At most one. */
+  images: noTexts,
   imageAlt: "",
-  items: [emptyItem(0)],
+  items: firstItem,
   asksAddress: false,
   asksPhone: false,
-  questions: [],
+  questions: noQuestions,
   allowsCodes: false,
   thanks: ""
 }
+export type CheckoutPageDraft = Readonly<typeof emptyCheckoutPage>
 
-/** A page as form values. */
 export const draftOfPage = (page: CheckoutPage): CheckoutPageDraft => ({
   title: page.title,
   text: page.text ?? "",

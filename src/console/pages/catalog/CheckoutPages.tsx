@@ -115,7 +115,6 @@ interface OnePageProps {
   readonly onClose: () => void
 }
 
-/** Edits a checkout page, whose URL stays the same. */
 const EditCheckoutPage = ({ onClose, page }: OnePageProps) => {
   const { environment } = useWorkspace()
   const edited = useDraft({
@@ -170,7 +169,6 @@ const itemWords = ({ currency, recurring, unitAmount }: CheckoutPage["items"][nu
   return period === undefined ? amount : `${amount} ${period}`
 }
 
-/** The service's own checkout pages. */
 export const CheckoutPageList = ({ action }: { readonly action: ComponentChildren }) => {
   const [edited, setEdited] = useState<CheckoutPage | undefined>(undefined)
   const [deleted, setDeleted] = useState<CheckoutPage | undefined>(undefined)

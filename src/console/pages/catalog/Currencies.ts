@@ -13,5 +13,4 @@ const choiceOf = (code: string) => {
 export const currencyChoices = (used: ReadonlyArray<string>): ReadonlyArray<{ value: string; label: string }> =>
   [...new Set([...used, ...codes.split(" ")])].map(choiceOf)
 
-/** The initial currency of a form if the account's is unknown. */
 export const fallbackCurrency = "usd"

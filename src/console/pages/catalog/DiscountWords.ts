@@ -1,8 +1,6 @@
 import { itemsAt, numberAt, textAt } from "../../api/Reading.ts"
 import { formatAmount } from "../../components/amounts.ts"
 
-/** Promotion codes in words. */
-
 const percent = new Intl.NumberFormat("en", { maximumFractionDigits: 2 })
 
 /** A coupon's discount: `25% off`, `R$10.00 off`. */

@@ -5,7 +5,6 @@ const maximumImageBytes = 4 * 1024 * 1024
 
 const types: ReadonlySet<string> = new Set(["image/jpeg", "image/png", "image/webp"])
 
-/** For the file picker. */
 export const acceptedImages = [...types].join(",")
 
 const megabytes = new Intl.NumberFormat("en", { maximumFractionDigits: 1 })

@@ -2,25 +2,19 @@ import type { Reader } from "../../components/Reader.ts"
 
 /** The items of a payment link or a checkout page, as edited in a form. */
 
-export interface ItemDraft {
+export const emptyItem = (key: number) => ({
   /** The list key, stable while other items are added or removed. */
-  readonly key: number
-  /** The price's id; `""` if none is chosen. */
-  readonly price: string
-  readonly quantity: string
-  readonly isAdjustable: boolean
-  readonly minimum: string
-  readonly maximum: string
-}
-
-export const emptyItem = (key: number): ItemDraft => ({
   key,
+  /** The price's id; `""` if none is chosen. */
   price: "",
   quantity: "1",
   isAdjustable: false,
   minimum: "1",
   maximum: "10"
 })
+export type ItemDraft = Readonly<ReturnType<typeof emptyItem>>
+
+export const firstItem: ReadonlyArray<ItemDraft> = [emptyItem(0)]
 
 /** A parsed item; `bounds` is set if the payer chooses the quantity. */
 interface WrittenItem {

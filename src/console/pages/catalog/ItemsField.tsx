@@ -63,7 +63,6 @@ export const ItemsField = (props: {
   )
 }
 
-/** Removes one of several groups of fields. */
 export const RemoveButton = ({ label, onClick }: { readonly label: string; readonly onClick: () => void }) => (
   <p>
     <Button small kind="quiet" label={label} onClick={onClick}>
@@ -72,7 +71,6 @@ export const RemoveButton = ({ label, onClick }: { readonly label: string; reado
   </p>
 )
 
-/** Adds a group of fields. */
 export const AddButton = ({ children, onClick }: { readonly children: string; readonly onClick: () => void }) => (
   <p>
     <Button small onClick={onClick}>

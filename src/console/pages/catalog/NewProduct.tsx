@@ -18,7 +18,6 @@ import { emptyProduct, newProduct, type ProductDraft } from "./ProductDraft.ts"
 import { ProductInputs } from "./ProductInputs.tsx"
 import { useCurrencies } from "./UsedCurrencies.ts"
 
-/** Creates a product with its first price. */
 export default function NewProduct() {
   const { can, path } = useWorkspace()
   const currencies = useCurrencies()

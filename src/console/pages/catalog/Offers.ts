@@ -36,7 +36,6 @@ const firstPages = async <A extends { readonly id: string }>(
   return { items, hasMore: true }
 }
 
-/** The active products, newest first. */
 export const readProducts = (
   signal: AbortSignal
 ): Promise<{ readonly items: ReadonlyArray<Product>; readonly hasMore: boolean }> =>
@@ -67,7 +66,6 @@ export const readOffers = async (
   return { offers, hasMore: prices.hasMore }
 }
 
-/** Reads one price by its id, with its product's name. */
 export const readOffer = async (id: string, signal: AbortSignal): Promise<Offer> => {
   const price = await call("prices", "get", { path: { id } }, { signal })
   const product =

@@ -17,23 +17,15 @@ import { useUrlState } from "../../state/UrlState.ts"
 import { AddressList, NewAddress } from "./AddressList.tsx"
 import { CheckoutPageList, NewCheckoutPage } from "./CheckoutPages.tsx"
 import { CountField } from "./CountField.tsx"
-import { emptyItem, type ItemDraft, itemsIn } from "./ItemDraft.ts"
+import { firstItem, itemsIn } from "./ItemDraft.ts"
 import { ItemsField } from "./ItemsField.tsx"
 import { priceWords } from "./PriceWords.ts"
 
 const names = { prefix: "line_items", adjustable: "adjustable_quantity" }
 
-interface LinkDraft {
-  readonly items: ReadonlyArray<ItemDraft>
-  readonly allowsCodes: boolean
-  readonly limit: string
-  readonly closedMessage: string
-  readonly thanks: string
-}
+const emptyLink = { items: firstItem, allowsCodes: false, limit: "", closedMessage: "", thanks: "" }
 
-const emptyLink: LinkDraft = { items: [emptyItem(0)], allowsCodes: false, limit: "", closedMessage: "", thanks: "" }
-
-const readLink = ({ allowsCodes, closedMessage, items, limit, thanks }: LinkDraft) => {
+const readLink = ({ allowsCodes, closedMessage, items, limit, thanks }: typeof emptyLink) => {
   const reader = new Reader()
   const most = reader.count("restrictions.completed_sessions.limit", limit)
   const message = thanks.trim()

@@ -18,49 +18,34 @@ export interface TierDraft {
 export type Scheme = "fixed" | "package" | "tiers" | "chosen"
 
 /** A price in a form. Amounts are undefined if empty, and NaN if unreadable. */
-export interface PriceDraft {
-  readonly currency: string
-  readonly isRecurring: boolean
-  readonly interval: Interval
-  readonly intervalCount: string
-  readonly trialDays: string
-  readonly scheme: Scheme
-  readonly amount: number | undefined
-  readonly packageSize: string
-  readonly rounding: "up" | "down"
-  readonly tiersMode: "graduated" | "volume"
-  readonly tiers: ReadonlyArray<TierDraft>
-  readonly minimum: number | undefined
-  readonly maximum: number | undefined
-  readonly preset: number | undefined
-  readonly nickname: string
-  readonly lookupKey: string
-  readonly transfersKey: boolean
-}
+/** Undefined if the field is empty, NaN if its text is not an amount. */
+const noAmountYet = undefined as number | undefined
 
-/** An empty draft of a price. */
-export const emptyPrice = (currency: string): PriceDraft => ({
+const firstTiers: ReadonlyArray<TierDraft> = [
+  { key: 0, upTo: "10", unitAmount: undefined, flatAmount: undefined },
+  { key: 1, upTo: "", unitAmount: undefined, flatAmount: undefined }
+]
+
+export const emptyPrice = (currency: string) => ({
   currency,
   isRecurring: false,
-  interval: "month",
+  interval: "month" as Interval,
   intervalCount: "1",
   trialDays: "",
-  scheme: "fixed",
-  amount: undefined,
+  scheme: "fixed" as Scheme,
+  amount: noAmountYet,
   packageSize: "12",
-  rounding: "up",
-  tiersMode: "graduated",
-  tiers: [
-    { key: 0, upTo: "10", unitAmount: undefined, flatAmount: undefined },
-    { key: 1, upTo: "", unitAmount: undefined, flatAmount: undefined }
-  ],
-  minimum: undefined,
-  maximum: undefined,
-  preset: undefined,
+  rounding: "up" as "up" | "down",
+  tiersMode: "graduated" as "graduated" | "volume",
+  tiers: firstTiers,
+  minimum: noAmountYet,
+  maximum: noAmountYet,
+  preset: noAmountYet,
   nickname: "",
   lookupKey: "",
   transfersKey: false
 })
+export type PriceDraft = Readonly<ReturnType<typeof emptyPrice>>
 
 /** A price's amount in the API's form. */
 interface AmountFields {
@@ -122,7 +107,6 @@ const amountIn = (reader: Reader, draft: PriceDraft): AmountFields => {
   }
 }
 
-/** Converts a draft to the API's fields, or reports problems. */
 export const readPrice = (draft: PriceDraft): Written<PriceFields> => {
   const reader = new Reader()
   const recurs = draft.isRecurring && draft.scheme !== "chosen"

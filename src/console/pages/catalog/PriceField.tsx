@@ -6,7 +6,6 @@ import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { type Offer, readOffer, readOffers } from "./Offers.ts"
 
-/** The option for a price that is not in the list. */
 const another = "another"
 
 const idForm = /^(?:price|plan)_[A-Za-z0-9_]{1,245}$/

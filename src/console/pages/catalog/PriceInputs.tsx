@@ -7,7 +7,6 @@ import { currencyChoices } from "./Currencies.ts"
 import { AddButton } from "./ItemsField.tsx"
 import { intervals, type PriceDraft, type Scheme, type TierDraft } from "./PriceDraft.ts"
 
-/** The props of a part of the inputs. */
 interface PartProps {
   readonly price: Pick<Draft<PriceDraft>, "draft" | "setDraft" | "problems">
   /** The prefix of the API's field names, such as `default_price_data.`; default none. */
@@ -29,7 +28,6 @@ const schemes: ReadonlyArray<{ readonly value: Scheme; readonly label: string; r
   { value: "chosen", label: "The payer chooses", hint: "For donations and tips: sold alone, and once." }
 ]
 
-/** The inputs of a price: its frequency, amount and names. */
 export const PriceInputs = ({
   currencies,
   isSimple = false,

@@ -100,7 +100,6 @@ export const trialWords = (price: unknown): string | undefined => {
   return days === 1 ? "1 day free first" : `${count.format(days)} days free first`
 }
 
-/** Whether a price is recurring and therefore sold as a subscription. */
 export const isRecurring = (price: unknown): boolean =>
   textAt(price, "type") === "recurring" || textAt(price, "recurring", "interval") !== undefined
 

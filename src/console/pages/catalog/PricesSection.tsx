@@ -56,7 +56,6 @@ const EditPrice = ({ onClose, price }: { readonly price: Price; readonly onClose
   )
 }
 
-/** Adds a price of any kind to a product. */
 const NewPrice = ({ onClose, product }: { readonly product: Product; readonly onClose: () => void }) => {
   const { environment } = useWorkspace()
   const own = textAt(product, "default_price", "currency")

@@ -1,18 +1,11 @@
 import { itemsAt, textAt } from "../../api/Reading.ts"
 import { changedFields, filled } from "../../components/Reader.ts"
 
-/** A product as edited in a form. */
-export interface ProductDraft {
-  readonly name: string
-  readonly description: string
-  readonly images: ReadonlyArray<string>
-  readonly unitLabel: string
-  readonly url: string
-}
+export const noTexts: ReadonlyArray<string> = []
 
-export const emptyProduct: ProductDraft = { name: "", description: "", images: [], unitLabel: "", url: "" }
+export const emptyProduct = { name: "", description: "", images: noTexts, unitLabel: "", url: "" }
+export type ProductDraft = Readonly<typeof emptyProduct>
 
-/** A provider's product as form values. */
 export const draftOf = (product: unknown): ProductDraft => ({
   name: textAt(product, "name") ?? "",
   description: textAt(product, "description") ?? "",

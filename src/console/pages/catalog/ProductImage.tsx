@@ -23,7 +23,6 @@ export const ProductImage = ({
   )
 }
 
-/** The placeholder for a missing image. */
 export const NoImage = ({ size }: { readonly size: "small" | "large" }) => (
   <span class={`product-image product-image-${size} product-image-none`} aria-hidden="true" />
 )

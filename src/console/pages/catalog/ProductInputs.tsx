@@ -6,7 +6,6 @@ import type { ProductDraft } from "./ProductDraft.ts"
 /** The API's limit. */
 const mostImages = 8
 
-/** The inputs for what payers see of a product. */
 export const ProductInputs = ({ draft, setDraft }: Pick<Draft<ProductDraft>, "draft" | "setDraft">) => {
   const field = fieldsOf(draft, setDraft)
   return (

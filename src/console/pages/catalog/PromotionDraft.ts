@@ -1,45 +1,21 @@
-import { filled, noAmount, Reader, readPercentage, type Written } from "../../components/Reader.ts"
+import { filled, noAmount, Reader, readPercentage } from "../../components/Reader.ts"
+import { noTexts } from "./ProductDraft.ts"
 
-/** A promotion code as edited in a form. */
-export interface PromotionDraft {
-  readonly code: string
-  readonly kind: "percent" | "amount"
-  /** As typed. */
-  readonly percent: string
-  readonly amount: number | undefined
-  readonly currency: string
-  readonly duration: "once" | "repeating" | "forever"
-  readonly months: string
-  readonly limit: string
-  /** A local date and time, as in an `<input type="datetime-local">`: `2026-11-23T18:00`. */
-  readonly expires: string
-  /** The ids of the products that it is limited to; empty for all. */
-  readonly products: ReadonlyArray<string>
-}
-
-export const emptyPromotion = (currency: string): PromotionDraft => ({
+export const emptyPromotion = (currency: string) => ({
   code: "",
-  kind: "percent",
+  kind: "percent" as "percent" | "amount",
   percent: "",
-  amount: undefined,
+  amount: undefined as number | undefined,
   currency,
-  duration: "once",
+  duration: "once" as "once" | "repeating" | "forever",
   months: "3",
   limit: "",
+  /** A local date and time, as in an `<input type="datetime-local">`: `2026-11-23T18:00`. */
   expires: "",
-  products: []
+  /** The ids of the products that it is limited to; empty for all. */
+  products: noTexts
 })
-
-/** A promotion code's fields in the API's form. */
-interface PromotionFields {
-  readonly code: string
-  readonly discount: { readonly percent_off: number } | { readonly amount_off: number; readonly currency: string }
-  readonly duration: PromotionDraft["duration"]
-  readonly duration_in_months?: number
-  readonly max_redemptions?: number
-  readonly expires_at?: number
-  readonly products?: ReadonlyArray<string>
-}
+export type PromotionDraft = Readonly<ReturnType<typeof emptyPromotion>>
 
 /** Converts a local date and time to Unix seconds; undefined if invalid. */
 const momentOf = (local: string): number | undefined => {
@@ -47,8 +23,7 @@ const momentOf = (local: string): number | undefined => {
   return Number.isNaN(millis) ? undefined : Math.floor(millis / 1000)
 }
 
-/** Converts a draft to the API's fields, or reports problems. */
-export const readPromotion = (draft: PromotionDraft): Written<PromotionFields> => {
+export const readPromotion = (draft: PromotionDraft) => {
   const reader = new Reader()
   const percent = readPercentage(draft.percent)
   const expires = momentOf(draft.expires)

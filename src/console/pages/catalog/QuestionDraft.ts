@@ -18,6 +18,8 @@ export interface QuestionDraft {
   readonly offered?: Question["options"]
 }
 
+export const noQuestions: ReadonlyArray<QuestionDraft> = []
+
 export const emptyQuestion = (listKey: number): QuestionDraft => ({
   listKey,
   label: "",
@@ -27,7 +29,6 @@ export const emptyQuestion = (listKey: number): QuestionDraft => ({
   options: ""
 })
 
-/** An existing question as form values. */
 export const draftOfQuestion = (question: Question, listKey: number): QuestionDraft => ({
   listKey,
   label: question.label,
@@ -49,7 +50,6 @@ export const keyOf = (words: string): string =>
     .toLowerCase()
     .slice(0, 40)
 
-/** A question in the API's form. */
 export interface Question {
   readonly key: string
   readonly label: string
@@ -79,7 +79,6 @@ const optionsOf = (text: string, offered: Question["options"] = []): NonNullable
   })
 }
 
-/** Converts the drafts to the API's fields. */
 export const questionsIn = (reader: Reader, questions: ReadonlyArray<QuestionDraft>): ReadonlyArray<Question> =>
   questions.map(({ isOptional, key, label, offered, options, type }, index) => {
     const path = `collect.customFields.${index}`

@@ -15,7 +15,6 @@ import { TimeFields } from "./TimeFields.tsx"
 
 const stateLabels = { queued: "Queued", delivered: "Delivered", failed: "Failed" } as const
 
-/** The delivery history, with filters kept in the address. */
 export default function Deliveries() {
   const { can, environment, path } = useWorkspace()
   const [filters, setFilters] = useUrlState(...historyFilterNames)

@@ -123,7 +123,6 @@ const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
   )
 }
 
-/** One delivery: its attempts, its next step, and what was sent. */
 export default function Delivery() {
   const { path } = useWorkspace()
   const { id = "" } = useParams()

@@ -17,7 +17,6 @@ interface DeliveryTableProps {
   readonly common?: "event" | "destination" | undefined
 }
 
-/** A table of deliveries, each row linking to its page. */
 export const DeliveryTable = ({ caption, common, destinations, items }: DeliveryTableProps) => {
   const { path } = useWorkspace()
   return (

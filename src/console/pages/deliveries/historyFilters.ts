@@ -37,7 +37,6 @@ export const historyQuery = ({ destination, event, from, state, to, type }: Hist
   }
 }
 
-/** Whether any filter is set. */
 export const hasFilters = (filters: HistoryFilters): boolean => historyFilterNames.some((name) => filters[name] !== "")
 
 /** The path of the filtered history, below the workspace. */

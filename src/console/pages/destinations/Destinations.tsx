@@ -67,7 +67,6 @@ const failuresCell = (recentFailures: number, retrying: number) =>
     </span>
   )
 
-/** All destinations, with their recent failures. */
 export default function Destinations() {
   const { can, path } = useWorkspace()
   const query = useDestinations(15_000)

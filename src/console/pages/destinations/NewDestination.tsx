@@ -13,7 +13,7 @@ import { useWorkspace } from "../../state/Session.ts"
 import type { EventType } from "../events/eventTypes.ts"
 import { EventTypePicker } from "./EventTypePicker.tsx"
 import { FilterFields } from "./FilterFields.tsx"
-import { emptyFilterForm, type FilterForm, filtersOfForm } from "./filterForm.ts"
+import { emptyFilterForm, filtersOfForm } from "./filterForm.ts"
 import { NewSecret } from "./NewSecret.tsx"
 import { suggestedName, urlProblem } from "./nameAndUrl.ts"
 import { Snippets } from "./Snippets.tsx"
@@ -21,16 +21,10 @@ import { type DestinationList, useDestinations } from "./useDestinations.ts"
 
 type Created = AnswerOf<"endpoints", "create">
 
-interface NewDraft {
-  readonly url: string
-  readonly name: string
-  readonly types: ReadonlySet<EventType>
-  readonly filters: FilterForm
-}
+const noTypes: ReadonlySet<EventType> = new Set()
+const empty = { url: "", name: "", types: noTypes, filters: emptyFilterForm }
 
-const empty: NewDraft = { url: "", name: "", types: new Set(), filters: emptyFilterForm }
-
-const readNew = ({ filters: form, name, types, url }: NewDraft) => {
+const readNew = ({ filters: form, name, types, url }: typeof empty) => {
   const reader = new Reader()
   const { filters, problems } = filtersOfForm(form)
   const wrongUrl = url.trim() === "" ? "Write the receiver’s URL" : urlProblem(url)
@@ -130,7 +124,6 @@ const CreatedView = ({ created }: { readonly created: Created }) => {
   )
 }
 
-/** Creates a destination, then shows its secret, only once. */
 export default function NewDestination() {
   const { can, path } = useWorkspace()
   const list = useDestinations()

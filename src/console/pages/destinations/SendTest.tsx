@@ -40,7 +40,6 @@ const OnItsWay = ({ id }: { readonly id: string }) => {
   )
 }
 
-/** Sends a synthetic event of a subscribed type and follows its delivery. */
 export const SendTest = ({ destination }: { readonly destination: Destination }) => {
   const { environment, path } = useWorkspace()
   const types = destination.events.filter(isEventType)

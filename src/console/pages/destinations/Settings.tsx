@@ -18,7 +18,6 @@ import { type Filters, filtersOfForm, formOfFilters } from "./filterForm.ts"
 import { NewSecret } from "./NewSecret.tsx"
 import { type Destination, type DestinationList, useDestinations } from "./useDestinations.ts"
 
-/** The fields of a destination that the form can change. */
 interface Editable {
   readonly name: string
   readonly events: ReadonlyArray<EventType>
@@ -181,7 +180,6 @@ const Delete = ({ destination }: { readonly destination: Destination }) => {
   )
 }
 
-/** A destination's settings: editing, secret rotation and deletion. */
 export const Settings = ({ destination }: { readonly destination: Destination }) => {
   const list = useDestinations()
   return (

@@ -17,27 +17,21 @@ export interface MetadataRow {
 }
 
 /** The form's values. Lists are separated by spaces, commas, semicolons or new lines. */
-export interface FilterForm {
-  readonly currencies: string
-  readonly amountMin: string
-  readonly amountMax: string
-  readonly products: string
-  readonly prices: string
-  readonly metadata: ReadonlyArray<MetadataRow>
-}
+const noPairs: ReadonlyArray<MetadataRow> = []
 
 export const maxMetadataPairs = 10
 const maxCurrencies = 10
 const maxIds = 20
 
-export const emptyFilterForm: FilterForm = {
+export const emptyFilterForm = {
   currencies: "",
   amountMin: "",
   amountMax: "",
   products: "",
   prices: "",
-  metadata: []
+  metadata: noPairs
 }
+export type FilterForm = Readonly<typeof emptyFilterForm>
 
 export const formOfFilters = (filters: Filters): FilterForm => ({
   currencies: (filters.currencies ?? []).join(", "),

@@ -6,7 +6,6 @@
 const isLocal = (hostname: string): boolean =>
   hostname === "localhost" || hostname.endsWith(".localhost") || /^127\./.test(hostname) || hostname === "[::1]"
 
-/** Parses a URL; undefined if invalid. */
 const parsed = (text: string): URL | undefined => {
   try {
     return new URL(text)

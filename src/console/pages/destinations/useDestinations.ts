@@ -31,7 +31,6 @@ export const useRetrying = (): ReadonlyMap<string, number> | undefined => {
 export type DestinationList = AnswerOf<"endpoints", "list">
 export type Destination = AnswerOf<"endpoints", "get">
 
-/** The workspace's destinations, with the event type catalog. */
 export const useDestinations = (pollMillis = 60_000) => {
   const { environment } = useWorkspace()
   return useQuery(`${environment}/endpoints/list`, (signal) => call("endpoints", "list", {}, { signal }), {
@@ -43,14 +42,12 @@ export const useDestinations = (pollMillis = 60_000) => {
 export const namesOf = (list: DestinationList | undefined): ReadonlyMap<string, string> | undefined =>
   list === undefined ? undefined : new Map(list.data.map(({ id, name }) => [id, name]))
 
-/** The workspace's destination names by id; undefined while loading. */
 export const useDestinationNames = (): ReadonlyMap<string, string> | undefined => namesOf(useDestinations().data)
 
 /** A destination's name in a list; its deliveries remain after it is deleted. */
 export const nameOf = (names: ReadonlyMap<string, string> | undefined, id: string): string =>
   names === undefined ? "…" : (names.get(id) ?? "Deleted destination")
 
-/** The statistics of the last 30 days. */
 export const useStatistics = (pollMillis: number) => {
   const { environment } = useWorkspace()
   return useQuery(

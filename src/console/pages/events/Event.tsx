@@ -71,7 +71,6 @@ const Shown = ({ event }: { readonly event: EventDetail }) => {
   )
 }
 
-/** One event: what happened, and its deliveries. */
 export default function Event() {
   const { environment, path } = useWorkspace()
   const { id = "" } = useParams()

@@ -1,7 +1,6 @@
 import { Money } from "../../components/Money.tsx"
 import { moneyOf, subjectOf } from "./eventSummary.ts"
 
-/** An event in one line: its amount and its subject. */
 export const EventSummary = ({ event }: { readonly event: unknown }) => {
   const money = moneyOf(event)
   const subject = subjectOf(event)

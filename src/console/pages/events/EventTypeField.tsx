@@ -7,7 +7,6 @@ export interface EventTypeFieldProps {
   readonly onChange: (type: string) => void
 }
 
-/** Filters a list by event type. */
 export const EventTypeField = ({ onChange, value }: EventTypeFieldProps) => (
   <SelectField
     name="type"

@@ -53,7 +53,6 @@ const Find = ({ onPayment }: { readonly onPayment: (id: string) => void }) => {
   )
 }
 
-/** All events of the workspace, delivered or not. */
 export default function Events() {
   const { environment, path } = useWorkspace()
   const [filters, setFilters] = useUrlState(...eventFilterNames)

@@ -21,7 +21,6 @@ export const eventQuery = ({ from, payment, to, type }: EventFilters): Query => 
   ...createdBetween(from, to)
 })
 
-/** The result of looking up an id. */
 export type Found =
   | { readonly kind: "event"; readonly id: string }
   | { readonly kind: "payment"; readonly id: string }

@@ -11,7 +11,6 @@ export type FilterName = (typeof filterNames)[number]
 /** Whether a type is in the contract; requests may name only these. */
 export const isEventType = (type: string): type is EventType => Object.hasOwn(eventFilters, type)
 
-/** Every type, in catalog order. */
 export const eventTypes: ReadonlyArray<EventType> = Object.keys(eventFilters).filter(isEventType)
 
 const letsThrough = (type: EventType, filter: FilterName): boolean => {
@@ -44,7 +43,6 @@ const familyLabels: Readonly<Record<string, string>> = {
   account: "Account"
 }
 
-/** The types with a common prefix, such as `payment.*`. */
 export interface Family<Entry> {
   /** Such as `payment`. */
   readonly name: string

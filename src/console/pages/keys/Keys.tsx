@@ -95,7 +95,6 @@ const KeyTable = ({ keys, onRevoke }: { readonly keys: ReadonlyArray<Key>; reado
   )
 }
 
-/** API keys, with their authors and last use; creates and revokes them. */
 export default function Keys() {
   const { organization } = useSession()
   const [creating, setCreating] = useState(false)

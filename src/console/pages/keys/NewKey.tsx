@@ -50,7 +50,6 @@ const expiryOf = (lifetime: Lifetime, date: string): string | undefined => {
   return Number.isNaN(end.getTime()) ? date : end.toISOString()
 }
 
-/** The permissions as a table of checkboxes with descriptions. */
 const PermissionTable = (props: {
   readonly chosen: ReadonlySet<KeyPermission>
   readonly onChange: (chosen: ReadonlySet<KeyPermission>) => void
@@ -109,14 +108,8 @@ const ShowKey = ({ created, onClose }: { readonly created: CreatedKey; readonly 
   )
 }
 
-interface KeyDraft {
-  readonly name: string
-  readonly permissions: ReadonlySet<KeyPermission>
-  readonly lifetime: Lifetime
-  readonly date: string
-}
-
-const emptyKey: KeyDraft = { name: "", permissions: new Set(), lifetime: "", date: "" }
+const noPermissions: ReadonlySet<KeyPermission> = new Set()
+const emptyKey = { name: "", permissions: noPermissions, lifetime: "" as Lifetime, date: "" }
 
 /** Creates a key for this workspace, then shows it once. */
 export const NewKey = ({ onClose }: { readonly onClose: () => void }) => {

@@ -1,6 +1,5 @@
 /** The permissions of keys in words. */
 
-/** Every permission that a key can have, in the table's order. */
 export const permissionRows = [
   {
     permission: "payments:read",
@@ -64,13 +63,11 @@ const included = (grant: string): ReadonlyArray<string> => {
     .filter((permission) => !/^(?:webhook-endpoints|audit-log|customers):/.test(permission))
 }
 
-/** The labels of the granted permissions, in the table's order. */
 export const labelsOf = (grants: ReadonlyArray<string>): ReadonlyArray<string> => {
   const all = new Set(grants.flatMap(included))
   return permissionRows.filter(({ permission }) => all.has(permission)).map(({ label }) => label)
 }
 
-/** A short summary of a key's permissions. */
 export const summaryOf = (grants: ReadonlyArray<string>): string => {
   const labels = labelsOf(grants)
   if (labels.length === permissionRows.length) return "Everything"

@@ -32,7 +32,6 @@ const perDay = <Entry extends { readonly date: string }>(
 /** A sum of amounts as a bigint, since it may exceed what a number holds exactly. */
 const sumOf = (amounts: ReadonlyArray<string>): bigint => amounts.reduce((sum, amount) => sum + BigInt(amount), 0n)
 
-/** The totals of a currency's payments. Amounts are in its smallest unit. */
 export interface CurrencyFigures {
   readonly currency: string
   readonly received: bigint
@@ -72,7 +71,6 @@ export const paymentDays = (statistics: Statistics, currency: string) => {
   }
 }
 
-/** All deliveries per day, by outcome. */
 export const deliveryDays = (statistics: Statistics) => {
   const days = daysOf(statistics)
   return {
@@ -90,7 +88,6 @@ export const deliverySums = ({ deliveries }: Pick<Statistics, "deliveries">) => 
   return { delivered, failed, queued, rate: delivered + failed === 0 ? null : delivered / (delivered + failed) }
 }
 
-/** A destination's deliveries per day, and how many of them failed. */
 export const endpointDays = (statistics: Statistics, id: string) => {
   const own = statistics.endpoints.find((endpoint) => endpoint.id === id)?.days ?? []
   return {

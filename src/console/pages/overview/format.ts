@@ -8,7 +8,6 @@ const whole = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 })
 /** A UTC day, such as `2026-11-23`, in the reader's language: "Nov 23". */
 export const dayLabel = (date: string): string => day.format(new Date(`${date}T00:00:00Z`))
 
-/** Formats a count. */
 export const count = (value: number): string => whole.format(value)
 
 /** The service stops counting failures here, so this number means "10,000 or more". */

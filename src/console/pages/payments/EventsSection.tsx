@@ -14,7 +14,6 @@ import { useDestinationNames } from "../destinations/useDestinations.ts"
 type StoredDelivery = AnswerOf<"events", "get">["deliveries"][number]
 type StoredEvent = AnswerOf<"events", "list">["data"][number]
 
-/** How often to poll for new events while the tab is visible. */
 const pollMillis = 4000
 
 /** Events per page: each one needs a request for its deliveries, and a payment rarely has more. */

@@ -37,14 +37,9 @@ const Created = ({ session }: { readonly session: CheckoutSession }) => {
   )
 }
 
-interface CheckoutDraft {
-  readonly offer: Offer | undefined
-  readonly quantity: string
-  readonly reference: string
-  readonly allowsCodes: boolean
-}
+const emptyCheckout = { offer: undefined as Offer | undefined, quantity: "1", reference: "", allowsCodes: false }
 
-const readCheckout = ({ allowsCodes, offer, quantity, reference }: CheckoutDraft) => {
+const readCheckout = ({ allowsCodes, offer, quantity, reference }: typeof emptyCheckout) => {
   const reader = new Reader()
   if (offer === undefined) reader.problems["line_items.0.price"] = "Choose what is sold."
   const count = reader.neededCount("line_items.0.quantity", quantity)
@@ -56,9 +51,6 @@ const readCheckout = ({ allowsCodes, offer, quantity, reference }: CheckoutDraft
   })
 }
 
-const emptyCheckout: CheckoutDraft = { offer: undefined, quantity: "1", reference: "", allowsCodes: false }
-
-/** Creates a checkout session for one price, then shows its URL. */
 export const NewCheckout = ({ onClose }: { readonly onClose: () => void }) => {
   const { environment } = useWorkspace()
   const [created, setCreated] = useState<CheckoutSession | undefined>(undefined)

@@ -109,7 +109,6 @@ const payerOf = ({ charge, intent, session }: PaymentRecord) => {
   }
 }
 
-/** The main facts of a payment. */
 const PaymentFacts = ({ record }: { readonly record: PaymentRecord }) => {
   const { charge, intent } = record
   if (intent === undefined) return null
@@ -176,7 +175,6 @@ const RefundsSection = ({ charge, refunds }: { readonly charge: Charge; readonly
   )
 }
 
-/** The payment, or else its charge, or else its session. */
 const subjectOf = ({ charge, intent, session }: PaymentRecord) => {
   if (intent !== undefined) {
     return { amount: intent.amount, currency: intent.currency, status: paymentStatus(intent, charge) }
@@ -187,7 +185,6 @@ const subjectOf = ({ charge, intent, session }: PaymentRecord) => {
   return { amount: session?.amount_total, currency: session?.currency, status: sessionStatus(session) }
 }
 
-/** The status and its meaning. */
 const Headline = ({ record }: { readonly record: PaymentRecord }) => {
   const { status } = subjectOf(record)
   return (
@@ -207,7 +204,6 @@ const titleOf = (record: PaymentRecord | undefined): string => {
     : what
 }
 
-/** One payment, looked up by its own id or that of its charge or checkout session. */
 export default function Payment() {
   const { can, environment, path } = useWorkspace()
   const { id = "" } = useParams<{ id: string }>()

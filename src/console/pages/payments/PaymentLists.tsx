@@ -17,8 +17,6 @@ import type { Charge, CheckoutSession, PaymentIntent } from "./PaymentRecord.ts"
 import { StatusBadge } from "./StatusBadge.tsx"
 import { chargeStatus, intentStatus, methodOf, type Status, sessionStatus } from "./Statuses.ts"
 
-/** The lists of payment intents, charges and checkout sessions. */
-
 /** The page size of a list: larger if the page itself filters the objects, because the API has no such filter. */
 const pageSizeFor = (passedOverBy: string): number => (passedOverBy === "" ? 25 : 100)
 
@@ -34,7 +32,6 @@ interface PaymentListProps<A> extends Omit<TableProps<A>, "items" | "columns"> {
   readonly amountOf: (item: A) => Parameters<typeof Money>[0]
   /** The columns between the status and the id. */
   readonly columns: ReadonlyArray<Column<A>>
-  /** The heading of the id. */
   readonly idHead: string
   readonly empty: (isFiltered: boolean) => ComponentChildren
   /** The API's filter for a status in words, and the status if only this page can tell it apart. */
@@ -187,7 +184,6 @@ const sessionStatuses: ReadonlyMap<string, { readonly asked: AskedStatus; readon
   ["Expired", { asked: "expired", apart: "" }]
 ])
 
-/** The list of checkout sessions at the provider's page. */
 export const Sessions = ({ action }: { readonly action: ComponentChildren }) => {
   const { path } = useWorkspace()
   return (

@@ -11,9 +11,7 @@ export type Dispute = AnswerOf<"disputes", "get">
 export interface PaymentRecord {
   /** Undefined for a session without a payment so far, and for a charge without a payment intent. */
   readonly intent: PaymentIntent | undefined
-  /** The payment's last charge. */
   readonly charge: Charge | undefined
-  /** The checkout session in which it was paid. */
   readonly session: CheckoutSession | undefined
   readonly refunds: ReadonlyArray<Refund>
   readonly disputes: ReadonlyArray<Dispute>
@@ -48,7 +46,6 @@ const ofIntent = async (id: string, signal: AbortSignal): Promise<PaymentRecord>
   return { intent, charge, session: sessions.data[0], refunds: refunds.data, disputes: disputes.data }
 }
 
-/** Reads a payment by its own id or that of a charge or checkout session. */
 export const readPayment = async (id: string, signal: AbortSignal): Promise<PaymentRecord> => {
   if (id.startsWith("cs_")) {
     const session = await call("checkoutSessions", "get", { path: { id } }, { signal })

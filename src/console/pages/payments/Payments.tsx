@@ -12,7 +12,6 @@ import { Charges, Intents, Sessions } from "./PaymentLists.tsx"
 /** The id of a payment, or of its charge or checkout session. */
 const idForm = /^(?:pi|ch|py|cs)_[A-Za-z0-9_]{1,250}$/
 
-/** Opens a payment by an id, such as one copied from an order or a log. */
 const FindById = () => {
   const { path } = useWorkspace()
   const [, navigate] = useLocation()
@@ -49,7 +48,6 @@ const FindById = () => {
   )
 }
 
-/** The workspace's payments: payment intents, charges and checkout sessions. */
 export default function Payments() {
   const { can, path } = useWorkspace()
   const [{ tab }] = useUrlState("tab")

@@ -15,7 +15,6 @@ import type { CheckoutSession } from "./PaymentRecord.ts"
 import { StatusBadge } from "./StatusBadge.tsx"
 import { sessionStatus } from "./Statuses.ts"
 
-/** The payer's answers to the session's custom fields. */
 const answersOf = (session: CheckoutSession): ReadonlyArray<readonly [string, string]> =>
   itemsAt(session, "custom_fields").flatMap((field) => {
     const label = textAt(field, "label", "custom") ?? textAt(field, "key")

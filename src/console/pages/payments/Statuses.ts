@@ -5,7 +5,6 @@ import type { Tone } from "../../components/chartScales.ts"
  * The provider's statuses in words, each with its badge's tone. An unknown status is shown as the provider's own word.
  */
 
-/** A status in words. */
 export interface Status {
   readonly words: string
   readonly tone: Tone
@@ -44,7 +43,6 @@ const intentStatuses: Readonly<Record<string, Status>> = {
   canceled: { words: "Canceled", tone: "neutral", meaning: "It can't be paid any more." }
 }
 
-/** The status of a payment intent, regardless of its charge. */
 export const intentStatus = (intent: unknown): Status => {
   const status = textAt(intent, "status")
   if (status === "requires_payment_method" && textAt(intent, "last_payment_error", "type") !== undefined) {
@@ -132,7 +130,6 @@ const disputeStatuses: Readonly<Record<string, Status>> = {
 
 export const disputeStatus = (dispute: unknown): Status => known(disputeStatuses, textAt(dispute, "status"))
 
-/** Whether a dispute needs the organization's response. */
 export const needsResponse = (dispute: unknown): boolean =>
   /^(?:warning_)?needs_response$/.test(textAt(dispute, "status") ?? "")
 

@@ -39,7 +39,6 @@ const KeepKeys = (field: { readonly value: boolean; readonly onChange: (keep: bo
   />
 )
 
-/** Changes a member's role and workspaces. */
 export const EditMember = ({ member, onClose }: Props) => {
   const { organization, person } = useSession()
   const isSelf = member.personId === person.id

@@ -8,13 +8,8 @@ import { toast } from "../../state/Toasts.ts"
 import { entersAll, type Role } from "./roles.ts"
 import { RoleChoice, WorkspaceChoice } from "./Workspaces.tsx"
 
-interface InvitationDraft {
-  readonly email: string
-  readonly role: Exclude<Role, "owner">
-  readonly environments: ReadonlyArray<Environment>
-}
-
-const empty: InvitationDraft = { email: "", role: "developer", environments: ["sandbox"] }
+const sandboxOnly: ReadonlyArray<Environment> = ["sandbox"]
+const empty = { email: "", role: "developer" as Exclude<Role, "owner">, environments: sandboxOnly }
 
 export const Invite = ({ onClose }: { readonly onClose: () => void }) => {
   const { organization } = useSession()

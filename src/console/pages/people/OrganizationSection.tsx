@@ -41,7 +41,6 @@ const Rename = ({ onClose }: { readonly onClose: () => void }) => {
   )
 }
 
-/** The organization's settings, for its owners: renaming and closing it. */
 export const OrganizationSection = () => {
   const { organization } = useSession()
   const [isRenaming, setRenaming] = useState(false)

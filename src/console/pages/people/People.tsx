@@ -155,7 +155,6 @@ const Invitations = ({ onInvite }: { readonly onInvite: () => void }) => {
   )
 }
 
-/** Members with their roles and workspaces, and open invitations. */
 export default function People() {
   const { organization } = useSession()
   const { mayManageOrganization } = useWorkspace()

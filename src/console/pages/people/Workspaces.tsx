@@ -22,7 +22,6 @@ export const RoleChoice = <R extends Role>({
   />
 )
 
-/** Selects the workspaces that a developer or viewer may enter. */
 export const WorkspaceChoice = ({ name, onChange, value }: FieldOf<ReadonlyArray<Environment>>) => (
   <FieldGroup name={name} label="Workspaces" hint="Which of them the person may enter.">
     <div class="choices">

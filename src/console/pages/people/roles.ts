@@ -1,5 +1,3 @@
-/** The roles in words. */
-
 export const roleWords = {
   owner: "everything, including other owners and admins",
   admin: "everything in both workspaces, except appointing owners and admins",

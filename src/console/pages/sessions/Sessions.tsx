@@ -32,7 +32,6 @@ const EndOne = ({ session }: { readonly session: SessionShown }) => {
   )
 }
 
-/** The person's sessions, to end one or all. */
 export default function Sessions() {
   const { person } = useSession()
   const sessions = useQuery(key, (signal) => call("session", "list", {}, { signal }))

@@ -46,7 +46,6 @@ const Accept = ({ token }: { readonly token: string }) => {
   )
 }
 
-/** The page that an invitation's link opens. */
 export default function Invitation() {
   const token = useLinkToken()
   if (token !== "") return <Accept key={token} token={token} />
