@@ -13,8 +13,8 @@ import { Signal, WakeUp } from "../queue/WakeUp.ts"
 import { fewAtOnce } from "../transport/Connections.ts"
 import { Transport } from "../transport/Transport.ts"
 import { type Endpoint, Endpoints, maxClaim, momentMillis, type WorkerOptions } from "./Endpoints.ts"
-import { Recording } from "./Recording.ts"
-import { LoopHealth, patience, WorkerLife, type WorkerState } from "./WorkerLife.ts"
+import { LoopHealth, patience, Recording } from "./Recording.ts"
+import { WorkerLife, type WorkerState } from "./WorkerLife.ts"
 
 /**
  * How often a claim starts from the beginning of the queue, in milliseconds. That finds rows stored by a transaction that
