@@ -1,38 +1,35 @@
-import { HttpRouter, HttpServerRequest } from "@effect/platform"
+import { type HttpMethod, HttpRouter, HttpServerRequest } from "@effect/platform"
 import { Effect, Layer, Redacted, Schedule, Schema } from "effect"
 import { takenBy } from "../platform/bounds/Rules.ts"
 import {
   ApiKeyInvalid,
   AuthenticationRequired,
+  EndpointManagementForbidden,
   OrganizationAccessDenied,
+  OriginNotTrusted,
   PermissionDenied,
   SessionInvalid,
-  ValidationFailed
+  ValidationFailed,
+  WorkspaceAccessRequired
 } from "../platform/errors/Errors.ts"
+import type { Environment } from "../platform/kit/Environment.ts"
 import { OrganizationId } from "../platform/kit/Ids.ts"
 import { annotateSpan } from "../platform/telemetry/Spans.ts"
 import { refuseBody } from "../server/Body.ts"
-import {
-  inRequestedWorkspace,
-  principalOf,
-  requirePermission,
-  requireTrustedOrigin,
-  requireWorkspace,
-  requireWorkspaceOfKey
-} from "./Access.ts"
 import {
   Authentication,
   KeyAuthentication,
   RedemptionLimit,
   SessionAuthentication,
   SignInLinkLimit,
-  sessionCookie
+  sessionCookie,
+  workspaceHeader
 } from "./Authentication.ts"
-import type { TokensToTake } from "./keys/CredentialLimits.ts"
+import { permissionsOf } from "./keys/GrantPolicy.ts"
 import { Keys, maxKeyLength, presentedKey } from "./keys/Keys.ts"
-import type { Permission } from "./keys/Permissions.ts"
-import type { PrincipalShape } from "./Principal.ts"
-import { RequestAdmission } from "./RequestAdmission.ts"
+import { isWebhookPermission, type Permission } from "./keys/Permissions.ts"
+import type { PrincipalShape, Session } from "./Principal.ts"
+import { RequestAdmission, type TokensToTake } from "./RequestAdmission.ts"
 import { sessionCookiesOf, setSessionCookie } from "./sign-in/SessionCookie.ts"
 import { isToken, Sessions, tokenHash } from "./sign-in/Sessions.ts"
 
@@ -234,4 +231,92 @@ export const sessionAuthenticationLayer = (
         return session
       })
     )
+  )
+
+/** The caller of a session: in the person's organization, in the environment of the selected workspace. */
+export const principalOf = (
+  session: Session
+): Effect.Effect<PrincipalShape, OrganizationAccessDenied | WorkspaceAccessRequired> => {
+  const { environment, membership, personId } = session
+  if (membership === null) {
+    return new OrganizationAccessDenied({ message: "This person has no organization yet." })
+  }
+  return Effect.succeed({
+    organizationId: membership.organizationId,
+    environment,
+    permissions: permissionsOf(membership.role),
+    author: { kind: "person", id: personId },
+    role: membership.role
+  })
+}
+
+/** Developers and viewers act only in the workspaces granted to them. */
+export const requireWorkspace = (session: Session): Effect.Effect<void, WorkspaceAccessRequired> =>
+  session.membership?.environments.includes(session.environment) === true ? Effect.void : new WorkspaceAccessRequired()
+
+/** Methods that change nothing: other sites may cause such requests, but learn nothing from them. */
+const safeMethods: ReadonlySet<HttpMethod.HttpMethod> = new Set(["GET", "HEAD", "OPTIONS"])
+
+/** Requires a trusted `Origin` for changes, since browsers send a cookie with requests that other sites cause. */
+export const requireTrustedOrigin = (
+  trustedOrigins: ReadonlySet<string>
+): Effect.Effect<void, OriginNotTrusted, HttpServerRequest.HttpServerRequest> =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+    safeMethods.has(request.method) || trustedOrigins.has(request.headers["origin"] ?? "")
+      ? Effect.void
+      : new OriginNotTrusted()
+  )
+
+export const requirePermission = (
+  principal: PrincipalShape,
+  permission: Permission
+): Effect.Effect<void, EndpointManagementForbidden | PermissionDenied> => {
+  if (principal.permissions.has(permission)) {
+    return Effect.void
+  }
+  const caller = principal.role === undefined ? "This API key" : `The role ${principal.role}`
+  return isWebhookPermission(permission)
+    ? new EndpointManagementForbidden({ message: `${caller} lacks the webhook management scope ${permission}.` })
+    : new PermissionDenied({ message: `${caller} lacks the permission ${permission}.` })
+}
+
+/**
+ * The workspace named by a single request (contract 2.8): a person may work in both at once, in separate tabs, while a
+ * session has only one selected workspace.
+ */
+
+const refused = (message: string) =>
+  new ValidationFailed({ message: `\`${workspaceHeader}\` ${message}`, fields: [workspaceHeader] })
+
+/** The environment that the request names; undefined if it names none. Fails if the header is invalid or sent twice. */
+export const requestedEnvironment: Effect.Effect<
+  Environment | undefined,
+  ValidationFailed,
+  HttpServerRequest.HttpServerRequest
+> = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => {
+  const named = headers[workspaceHeader]
+  return named === undefined || named === "sandbox" || named === "production"
+    ? Effect.succeed(named)
+    : refused("in the headers must be sandbox or production, once.")
+})
+
+/**
+ * The session in the workspace that the request names, for this request alone; without the header, in the selected one.
+ * Does not check access: see `requireWorkspace`.
+ */
+const inRequestedWorkspace = (
+  session: Session
+): Effect.Effect<Session, ValidationFailed, HttpServerRequest.HttpServerRequest> =>
+  Effect.map(requestedEnvironment, (environment) => (environment === undefined ? session : { ...session, environment }))
+
+/** If the request names an environment, requires it to be the key's. */
+const requireWorkspaceOfKey = ({
+  environment
+}: {
+  readonly environment: Environment
+}): Effect.Effect<void, ValidationFailed, HttpServerRequest.HttpServerRequest> =>
+  Effect.flatMap(requestedEnvironment, (named) =>
+    named === undefined || named === environment
+      ? Effect.void
+      : refused(`in the headers must be ${environment}, the environment of the API key; leave it out.`)
   )

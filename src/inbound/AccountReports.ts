@@ -6,7 +6,7 @@ import { type AccountStatus, accountStatus } from "../payments/account/AccountSt
 import { Provider } from "../payments/Provider.ts"
 import { ServiceUnavailable } from "../platform/errors/Errors.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
-import { makeFairSemaphore } from "../platform/kit/FairSemaphore.ts"
+import { makeFairSemaphore } from "../platform/kit/Fibers.ts"
 import type { Tenant } from "../platform/kit/Tenant.ts"
 import { transaction } from "../platform/storage/Database.ts"
 import { makeAccountStatusRepo, type StatusComparison } from "./AccountStatusRepo.ts"

@@ -1,5 +1,5 @@
 import { type ApiError, type ErrorBody, errorBody, ResourceNotFound, retrySeconds } from "../platform/errors/Errors.ts"
-import { pathOf } from "../platform/kit/RequestPath.ts"
+import { pathOf } from "../platform/kit/Request.ts"
 import { MalformedJson } from "./Body.ts"
 
 export const mcpPath = "/mcp"

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto"
 import { Context, Effect, FastCheck, Redacted } from "effect"
-import { permissionsOf } from "../../src/identity/Access.ts"
+import { permissionsOf } from "../../src/identity/keys/GrantPolicy.ts"
 import { Keys } from "../../src/identity/keys/Keys.ts"
 import {
   entrusted,

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Option } from "effect"
-import { permissionsOf } from "../../src/identity/Access.ts"
+import { permissionsOf } from "../../src/identity/keys/GrantPolicy.ts"
 import type { Role } from "../../src/identity/Principal.ts"
 import { type Operation, operationKey } from "../../src/surface/contract/Operations.ts"
 import { eventually } from "../harness/Eventually.ts"

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, FastCheck } from "effect"
 import Stripe from "stripe"
-import { inOurNames, pathIdNames } from "../../src/payments/RefusedFields.ts"
+import { inOurNames, pathIdNames } from "../../src/payments/RefusalReasons.ts"
 import { dottedPath, fromStripeError } from "../../src/payments/stripe/StripeErrors.ts"
 import { isApiError } from "../../src/platform/errors/Errors.ts"
 import { errorAttributes } from "../../src/platform/errors/ProviderAnswer.ts"

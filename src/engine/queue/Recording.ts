@@ -1,5 +1,5 @@
 import { type Context, Effect, Schedule } from "effect"
-import { batchIntervalMillis } from "../../platform/kit/Batcher.ts"
+import { batchIntervalMillis } from "../../platform/kit/Fibers.ts"
 import type { DeliveryId } from "../../platform/kit/Ids.ts"
 import type { NextStep } from "../attempts/Outcome.ts"
 import type { Held } from "../worker/Held.ts"

@@ -1,7 +1,7 @@
 import type { SqlClient, Statement } from "@effect/sql"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { type Taken, takeTokens } from "../../platform/kit/RateLimitStatements.ts"
-import type { CredentialLimits, CredentialPolicies, TokensToTake } from "./CredentialLimits.ts"
+import type { CredentialLimits, CredentialPolicies, TokensToTake } from "../RequestAdmission.ts"
 
 /**
  * The common table expressions `own` and `shared` of a statement whose `caller` has the credential's `id` and

@@ -3,12 +3,33 @@ import { PermissionDenied, WorkspaceAccessRequired } from "../../platform/errors
 import { makeAuditAll } from "../../platform/kit/Audit.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
-import type { Author } from "../../platform/kit/Tenant.ts"
-import { permissionsOf } from "../Access.ts"
 import { makeInvitationsRepo } from "../invitations/InvitationsRepo.ts"
 import { type Member, manages } from "../members/MembershipsRepo.ts"
+import type { Author, Role } from "../Principal.ts"
 import { makeKeysRepo } from "./KeysRepo.ts"
-import { expandGrants, type Grant } from "./Permissions.ts"
+import {
+  entrusted,
+  expandGrants,
+  type Grant,
+  PaymentPermission,
+  type Permission,
+  WebhookPermission
+} from "./Permissions.ts"
+
+const working: ReadonlySet<Permission> = new Set([...PaymentPermission.literals, ...WebhookPermission.literals])
+
+const byRole: Readonly<Record<Role, ReadonlySet<Permission>>> = {
+  owner: new Set([...working, ...entrusted]),
+  admin: new Set([...working, ...entrusted]),
+  developer: working,
+  viewer: new Set([...working].filter((permission) => permission.endsWith(":read")))
+}
+
+/**
+ * The permissions of a role, in the workspaces that the person has access to. Only owners and admins read the audit
+ * log and customers' personal data.
+ */
+export const permissionsOf = (role: Role): ReadonlySet<Permission> => byRole[role]
 
 /**
  * Keys and invitations, which members create for programs and people: who may create them, and what is revoked when a

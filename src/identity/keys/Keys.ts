@@ -9,9 +9,8 @@ import {
   type WorkspaceAccessRequired
 } from "../../platform/errors/Errors.ts"
 import { makeAudit } from "../../platform/kit/Audit.ts"
-import { BoundedMap } from "../../platform/kit/BoundedMap.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
-import { monotonicMillis } from "../../platform/kit/Fibers.ts"
+import { BoundedMap, monotonicMillis } from "../../platform/kit/Fibers.ts"
 import { newId, type OrganizationId } from "../../platform/kit/Ids.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"
@@ -22,7 +21,7 @@ import {
   makeCredentialSearch,
   type TokensToTake,
   takesNothing
-} from "./CredentialLimits.ts"
+} from "../RequestAdmission.ts"
 import { toCredentialLimits } from "./CredentialLimitsStatement.ts"
 import { requireMayGrant } from "./GrantPolicy.ts"
 import { type KeyRecord, type KeyRow, makeKeysRepo } from "./KeysRepo.ts"

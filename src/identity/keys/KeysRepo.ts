@@ -4,8 +4,8 @@ import type { Environment } from "../../platform/kit/Environment.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { type Author, ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { makePreparing, parametersOf } from "../../platform/storage/Statements.ts"
+import type { CredentialPolicies } from "../RequestAdmission.ts"
 import type { ApiKey as ApiKeyShown } from "./Api.ts"
-import type { CredentialPolicies } from "./CredentialLimits.ts"
 import { type CredentialLimitsRow, credentialLimitColumns, takeCredentialTokens } from "./CredentialLimitsStatement.ts"
 
 /** An API key as it is stored and shown: never the key itself (contract 2.1). */

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { OrganizationAccessDenied } from "../../platform/errors/Errors.ts"
-import { principalOf, requireWorkspace } from "../Access.ts"
 import { CurrentSession } from "../Authentication.ts"
+import { principalOf, requireWorkspace } from "../AuthenticationLive.ts"
 import type { PrincipalShape } from "../Principal.ts"
 
 /**

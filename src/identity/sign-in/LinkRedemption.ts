@@ -6,7 +6,7 @@ import {
   type ServiceUnavailable,
   SessionInvalid
 } from "../../platform/errors/Errors.ts"
-import { requireTrustedOrigin } from "../Access.ts"
+import { requireTrustedOrigin } from "../AuthenticationLive.ts"
 import { RequestAdmission } from "../RequestAdmission.ts"
 import { makeSessionAnswer } from "./SessionAnswer.ts"
 import type { SignedIn } from "./SessionApi.ts"

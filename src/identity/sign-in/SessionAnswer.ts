@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { ServiceUnavailable } from "../../platform/errors/Errors.ts"
-import { permissionsOf } from "../Access.ts"
+import { permissionsOf } from "../keys/GrantPolicy.ts"
 import { Organizations } from "../organizations/Organizations.ts"
 import type { Session } from "../Principal.ts"
 import type { SignedIn } from "./SessionApi.ts"

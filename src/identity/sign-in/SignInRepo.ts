@@ -3,7 +3,6 @@ import { Effect } from "effect"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
-import type { CredentialPolicies, TokensToTake } from "../keys/CredentialLimits.ts"
 import {
   type CredentialLimitsRow,
   credentialLimitColumns,
@@ -11,6 +10,7 @@ import {
 } from "../keys/CredentialLimitsStatement.ts"
 import { enteredEnvironments } from "../members/MembershipsRepo.ts"
 import type { Role, Session } from "../Principal.ts"
+import type { CredentialPolicies, TokensToTake } from "../RequestAdmission.ts"
 import type { SessionShown } from "./SessionApi.ts"
 import type { SignInPreview } from "./SignInApi.ts"
 

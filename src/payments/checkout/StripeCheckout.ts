@@ -15,7 +15,7 @@ import type {
   WriteOptions
 } from "../ProviderCall.ts"
 import { isRefusal } from "../ProviderErrors.ts"
-import { inOurNames } from "../RefusedFields.ts"
+import { inOurNames } from "../RefusalReasons.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import {
   named,

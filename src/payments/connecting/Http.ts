@@ -1,7 +1,7 @@
 import { HttpApp, HttpServerResponse } from "@effect/platform"
 import { Effect, Redacted } from "effect"
-import { requestedEnvironment } from "../../identity/Access.ts"
 import { CurrentSession } from "../../identity/Authentication.ts"
+import { requestedEnvironment } from "../../identity/AuthenticationLive.ts"
 import { memberInWorkspace } from "../../identity/members/CurrentMember.ts"
 import { refusal } from "../../platform/bounds/Refusals.ts"
 import { ValidationFailed } from "../../platform/errors/Errors.ts"

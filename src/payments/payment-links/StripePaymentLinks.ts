@@ -18,7 +18,7 @@ import type {
   ProviderCall,
   RetrieveObject
 } from "../ProviderCall.ts"
-import { inOurNames, pathIdNames } from "../RefusedFields.ts"
+import { inOurNames, pathIdNames } from "../RefusalReasons.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import { namedPage, page, type StripeCall, toJson, withoutSecrets } from "../stripe/StripeCall.ts"
 import { metadataParams } from "../stripe/StripeObjects.ts"

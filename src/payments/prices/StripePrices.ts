@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
 import type { ChangeObject, CreateObject, ListObjects, RetrieveObject } from "../ProviderCall.ts"
-import { inOurNames } from "../RefusedFields.ts"
+import { inOurNames } from "../RefusalReasons.ts"
 import { explainRounding } from "../RoundedAmounts.ts"
 import type { StripeCall } from "../stripe/StripeCall.ts"
 import { metadataParams, stripeObjects } from "../stripe/StripeObjects.ts"

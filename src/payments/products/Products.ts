@@ -5,8 +5,7 @@ import { Accounts } from "../Accounts.ts"
 import { Provider } from "../Provider.ts"
 import type { ConnectedAccount, KeyFor, WriteOptions } from "../ProviderCall.ts"
 import { isRefusal, type ProviderCallFailure } from "../ProviderErrors.ts"
-import { objectNotFound } from "../RefusalReasons.ts"
-import { inOurNames } from "../RefusedFields.ts"
+import { inOurNames, objectNotFound } from "../RefusalReasons.ts"
 import type { UpdateProduct } from "./Api.ts"
 
 /** Maps a refusal of the new default price to the change's fields: an unknown product is the `id` in the path. */

@@ -5,7 +5,7 @@ import { Accounts } from "../Accounts.ts"
 import { Provider } from "../Provider.ts"
 import type { ConnectedAccount, KeyFor, ProviderCall, WriteOptions } from "../ProviderCall.ts"
 import { isRefusal, type ProviderCallFailure } from "../ProviderErrors.ts"
-import { inOurNames } from "../RefusedFields.ts"
+import { inOurNames } from "../RefusalReasons.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { CreatePromotionCode } from "./Api.ts"
 

@@ -8,7 +8,7 @@ import type {
   ProviderCall,
   RetrieveObject
 } from "../ProviderCall.ts"
-import { inOurNames } from "../RefusedFields.ts"
+import { inOurNames } from "../RefusalReasons.ts"
 import { explainRounding } from "../RoundedAmounts.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { StripeCall } from "../stripe/StripeCall.ts"

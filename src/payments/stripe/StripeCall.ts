@@ -11,7 +11,7 @@ import type { ProviderCredentials } from "../../platform/settings/Settings.ts"
 import type { MetricsWriter } from "../../platform/telemetry/Metrics.ts"
 import { annotateOwnSpan } from "../../platform/telemetry/Spans.ts"
 import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
-import { inOurNames, pathIdNames } from "../RefusedFields.ts"
+import { inOurNames, pathIdNames } from "../RefusalReasons.ts"
 import type { ProviderObject, ProviderPage } from "../Schemas.ts"
 import { type CallFailure, type FailedCall, fromStripeError, isKept, noAnswer } from "./StripeErrors.ts"
 

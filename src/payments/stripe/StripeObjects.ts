@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
 import type { ChangeObject, CreateObject, ListObjects, RetrieveObject } from "../ProviderCall.ts"
-import { type FieldNames, inOurNames } from "../RefusedFields.ts"
+import { type FieldNames, inOurNames } from "../RefusalReasons.ts"
 import { named, one, page, type StripeCall } from "./StripeCall.ts"
 
 /** The calls that every kind of Stripe's objects has, and the forms that their parameters share. */

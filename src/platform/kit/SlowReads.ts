@@ -1,6 +1,6 @@
 import { Context, Effect, Layer, Scope } from "effect"
 import { RateLimitExceeded, ServiceUnavailable } from "../errors/Errors.ts"
-import { makeFairSemaphore } from "./FairSemaphore.ts"
+import { makeFairSemaphore } from "./Fibers.ts"
 import type { Tenant } from "./Tenant.ts"
 
 /** How long a read waits for its turn. */

@@ -1,7 +1,7 @@
 import { Predicate, Record } from "effect"
 import { type Credential, sessionCookie, workspaceHeader } from "../../identity/Authentication.ts"
 import { type Json, mapSchema, publishedSchema } from "../../platform/bounds/PublishedSchema.ts"
-import { isApiPath } from "../../platform/kit/RequestPath.ts"
+import { isApiPath } from "../../platform/kit/Request.ts"
 import type { Operation } from "./Operations.ts"
 import { definitions, resourceOf } from "./ProviderResources.ts"
 

@@ -1,5 +1,6 @@
+import { performance } from "node:perf_hooks"
 import { HttpServerError, HttpServerResponse } from "@effect/platform"
-import { Cause, Effect, HashSet } from "effect"
+import { Cause, Context, Effect, type Exit, FiberRef, HashSet, Option, Exit as Outcome, Tracer } from "effect"
 import {
   type ApiError,
   errorBody,
@@ -8,13 +9,247 @@ import {
   retrySeconds,
   ServiceUnavailable
 } from "../../platform/errors/Errors.ts"
-import { errorAttributes } from "../../platform/errors/ProviderAnswer.ts"
+import { errorAttributes, providerAttributes } from "../../platform/errors/ProviderAnswer.ts"
+import { comesFrom, headerOf, type Sent } from "../../platform/kit/ClientAddress.ts"
 import { errorLink } from "../../platform/kit/ErrorLink.ts"
-import { annotateSpan } from "../../platform/telemetry/Spans.ts"
+import { pathOf } from "../../platform/kit/Request.ts"
+import type { TrustedProxies } from "../../platform/settings/Forms.ts"
+import { type LineLevel, LogLines, type LogLinesWriter } from "../../platform/telemetry/LogLines.ts"
+import { Metrics, type MetricsWriter } from "../../platform/telemetry/Metrics.ts"
+import {
+  annotateSpan,
+  discardingTracer,
+  failedWith,
+  type RequestFacts,
+  spanOfTraceparent
+} from "../../platform/telemetry/Spans.ts"
 import { BodyDropped, isIncompleteBody } from "../../server/Body.ts"
 import { challengeOf, isToolServer, rpcError } from "../../server/RpcError.ts"
 
-/** The one place where a failure becomes a response (contract 12.1). */
+/**
+ * The telemetry of a request: its span, its metric and its log line, all written without the platform's helpers. The
+ * platform's own span reads and copies every header and the whole URL of each request, traced or not; a logger's
+ * annotations cost more than the rest of a request.
+ *
+ * Names follow OpenTelemetry's conventions for HTTP servers; of the headers and the query, which may hold secrets, only
+ * the user agent and the caller's `x-request-id` are recorded.
+ */
+
+type App<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+
+/** The parts of a request's head that spans and log lines use. */
+export interface RequestHead extends Sent {
+  readonly method: string
+  readonly url: string
+}
+
+interface RequestTelemetryOptions {
+  readonly tracer: Tracer.Tracer
+  readonly metrics: MetricsWriter | null
+  readonly lines: LogLinesWriter | null
+  /**
+   * Whether a request continues its caller's trace (`traceparent`). All others begin a trace of their own with a link
+   * to the caller's, so that strangers neither decide what is exported nor write into anybody's trace.
+   */
+  readonly continuesTraceOf: (request: RequestHead) => boolean
+}
+
+/** Routes that monitors request every few seconds: their traces and log lines would bury the others. */
+const quietRoutes: ReadonlySet<string> = new Set(["/health/live", "/health/ready"])
+
+const nanoseconds = (): bigint => BigInt(Date.now()) * 1_000_000n
+
+/**
+ * Runs a server without spans until a request's trace is sampled. The tracer is then asked for spans only: passing it
+ * each step of the program, which serves other tracing libraries that are not used here, costs more than the rest of
+ * the request.
+ */
+export const servingUntraced = <A, E, R>(serve: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Effect.tracer, (tracer) =>
+    serve.pipe(
+      Effect.withTracer(Tracer.make({ span: (...args) => tracer.span(...args), context: (execution) => execution() })),
+      Effect.withTracerEnabled(false)
+    )
+  )
+
+/** Turns spans on for the rest of the fiber; each request has its own fiber. */
+const traced = FiberRef.set(FiberRef.currentTracerEnabled, true)
+
+/** The methods that metrics and spans name; a client can send any word. */
+const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+
+/** The status recorded for a request whose client went away before the answer; it is never sent. */
+const clientGoneStatus = 499
+
+const statusOf = (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>): number =>
+  Outcome.isFailure(exit) && HashSet.has(Cause.interruptors(exit.cause), HttpServerError.clientAbortFiberId)
+    ? clientGoneStatus
+    : HttpServerError.exitResponse(exit).status
+
+/** The level of a request's log line. A tool's refusal has status 200, and its code among the request's facts. */
+const levelOf = (status: number, { attributes }: RequestFacts["Type"]): LineLevel => {
+  if (status === clientGoneStatus) return "INFO"
+  if (status < 400) return attributes["api.error.code"] === undefined ? "INFO" : "WARN"
+  return status < 500 ? "WARN" : "ERROR"
+}
+
+/** The facts about a request that its log line includes besides the result, if known. */
+const loggedFacts = [
+  "organization.id",
+  "environment",
+  "author.kind",
+  "author.id",
+  "gen_ai.tool.name",
+  "api.error.code",
+  ...providerAttributes
+] as const
+
+interface ObservedRequest {
+  readonly request: RequestHead
+  readonly requestId: string
+  readonly facts: RequestFacts["Type"]
+  /** The route's template, e.g. `/v2/organizations/:organizationId/provider/account`, if the path has one. */
+  readonly routeOf: () => string | undefined
+}
+
+interface Served {
+  readonly method: string
+  readonly route: string | undefined
+  readonly requestId: string
+  readonly facts: RequestFacts["Type"]
+  readonly startedAt: number
+}
+
+/**
+ * Runs requests and reports them to operators. If there is no tracer, or the request is not sampled, it runs without
+ * child spans: most of a tracer's cost would go into spans that nobody sees.
+ */
+const requestTelemetry = ({ continuesTraceOf, lines, metrics, tracer }: RequestTelemetryOptions) => {
+  const traces = tracer !== discardingTracer
+  const logs = lines?.requests === true && (["INFO", "WARN", "ERROR"] as const).some(lines.writes)
+  const startSpan = (request: RequestHead, { facts, method, requestId, route }: Served) => {
+    const name = route === undefined ? method : `${method} ${route}`
+    const caller = spanOfTraceparent(headerOf(request, "traceparent"))
+    const parent = Option.isSome(caller) && continuesTraceOf(request) ? caller : Option.none()
+    const links = Option.isNone(parent) && Option.isSome(caller) ? [linkTo(caller.value)] : []
+    const span = tracer.span(name, parent, Context.empty(), links, nanoseconds(), "server")
+    facts.span = span
+    if (span.sampled) describe(span, request, { method, requestId, route })
+    return span
+  }
+
+  const tell = (served: Served, exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>) => {
+    const { facts, method, route, startedAt } = served
+    const status = statusOf(exit)
+    const millis = performance.now() - startedAt
+    if (facts.span?.sampled === true) {
+      facts.span.attribute("http.response.status_code", status)
+      if (status >= 500) facts.span.attribute("error.type", String(status))
+      // A refusal is not a failure of the service
+      facts.span.end(nanoseconds(), status < 500 ? Outcome.void : failedWith(`HTTP ${status}`))
+    }
+    metrics?.record("http.server.request.duration", millis / 1000, [
+      method,
+      "http",
+      route ?? "",
+      String(status),
+      status < 500 ? "" : String(status)
+    ])
+    if (logs && !(route !== undefined && quietRoutes.has(route))) {
+      const level = levelOf(status, facts)
+      if (lines.writes(level)) lines.write(lineOf(served, { level, millis, status }))
+    }
+  }
+
+  return <E, R>({ facts, request, requestId, routeOf }: ObservedRequest, app: App<E, R>): App<E, R> => {
+    if (!traces && !logs && metrics === null) {
+      return app
+    }
+    return Effect.suspend(() => {
+      const route = routeOf()
+      const method = methods.has(request.method) ? request.method : "_OTHER"
+      const served: Served = { method, route, requestId, facts, startedAt: performance.now() }
+      const quiet = route !== undefined && quietRoutes.has(route)
+      const span = traces && !quiet ? startSpan(request, served) : null
+      const running = span?.sampled === true ? Effect.zipRight(traced, Effect.withParentSpan(app, span)) : app
+      // The server runs requests uninterruptibly around their handlers: nothing is lost between a handler and this
+      return Effect.matchCauseEffect(running, {
+        onFailure: (cause) => {
+          tell(served, Outcome.failCause(cause))
+          return Effect.failCause(cause)
+        },
+        onSuccess: (response) => {
+          tell(served, Outcome.succeed(response))
+          return Effect.succeed(response)
+        }
+      })
+    })
+  }
+}
+
+export interface ObservingOptions {
+  readonly trustedProxies: TrustedProxies
+  /** Callers whose traces their requests continue; other callers' traces are only linked. */
+  readonly trustedTraceParents: TrustedProxies
+}
+
+/** Runs requests and reports them, to the process's own tracer, metrics and log. */
+export const observing = ({ trustedProxies, trustedTraceParents }: ObservingOptions) =>
+  Effect.map(Effect.all({ tracer: Effect.tracer, metrics: Metrics, lines: LogLines }), (telemetry) =>
+    requestTelemetry({
+      ...telemetry,
+      continuesTraceOf: (request) => comesFrom(request, trustedTraceParents, trustedProxies)
+    })
+  )
+
+const lineOf = (
+  { facts, method, requestId, route }: Served,
+  { level, millis, status }: { readonly level: LineLevel; readonly millis: number; readonly status: number }
+) => {
+  const attributes: Record<string, unknown> = {
+    "request.id": requestId,
+    "http.request.method": method,
+    "http.route": route,
+    "http.response.status_code": status,
+    duration_ms: Math.round(millis * 10) / 10
+  }
+  for (const name of loggedFacts) attributes[name] = facts.attributes[name]
+  return {
+    level,
+    message: `${method} ${route ?? "(no route)"} ${status}`,
+    time: Date.now(),
+    span: facts.span,
+    attributes
+  }
+}
+
+const linkTo = (span: Tracer.ExternalSpan): Tracer.SpanLink => ({ _tag: "SpanLink", span, attributes: {} })
+
+const describe = (
+  span: Tracer.Span,
+  request: RequestHead,
+  { method, requestId, route }: Pick<Served, "method" | "requestId" | "route">
+): void => {
+  span.attribute("http.request.method", method)
+  span.attribute("url.scheme", "http")
+  span.attribute("request.id", requestId)
+  if (route !== undefined) {
+    span.attribute("http.route", route)
+    // Without a route the path may be anything, even a key pasted in the wrong place
+    span.attribute("url.path", pathOf(request.url))
+  }
+  const agent = headerOf(request, "user-agent")
+  if (agent !== undefined) {
+    span.attribute("user_agent.original", agent.slice(0, 200))
+  }
+  const caller = headerOf(request, "x-request-id")
+  if (caller !== undefined) {
+    // A caller's own id is not trusted as the request's id, but recorded on the trace
+    span.attribute("request.caller_id", caller.slice(0, 200))
+  }
+}
+
+/** The rest is the one place where a failure becomes a response (contract 12.1). */
 
 /** The response form of errors: the tool server's protocol, or the API's form everywhere else. */
 const responseTo = (url: string) => (isToolServer(url) ? rpcErrorResponse : errorResponse)

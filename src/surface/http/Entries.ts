@@ -1,13 +1,64 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
-import type { HttpServerResponse } from "@effect/platform"
+import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
+import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Context, Effect, FiberRef, FiberRefs, HashMap, Layer, Option, Runtime, Struct } from "effect"
-import { entryPaths } from "../../inbound/Api.ts"
-import { type Entry, inboundEntries } from "../../inbound/Http.ts"
+import { entryPaths, InboundApi } from "../../inbound/Api.ts"
+import { Inbound } from "../../inbound/Inbound.ts"
+import type { ServiceUnavailable, SignatureInvalid, UnsupportedMediaType } from "../../platform/errors/Errors.ts"
+import { BaseApi } from "../../platform/kit/BaseApi.ts"
+import { headerOf } from "../../platform/kit/ClientAddress.ts"
 import { newRequestId, RequestId } from "../../platform/kit/Request.ts"
 import { RequestFacts } from "../../platform/telemetry/Spans.ts"
+import { readMessage, type UnreadableRequest } from "../../server/Body.ts"
 import { type DirectListener, DirectListeners } from "../../server/DirectListeners.ts"
-import { answering, clientGone, documented } from "./Answers.ts"
-import { type ObservingOptions, observing, type RequestHead } from "./RequestSpan.ts"
+import { answering, clientGone, documented, type ObservingOptions, observing, type RequestHead } from "./Answers.ts"
+
+/** Maximum size of a notification: 1 MiB. */
+const maxNotificationBytes = 1024 * 1024
+
+/** The response to every notification that is stored. */
+const received = HttpServerResponse.unsafeJson({ received: true })
+
+type Entry = (
+  message: IncomingMessage
+) => Effect.Effect<
+  HttpServerResponse.HttpServerResponse,
+  UnreadableRequest | UnsupportedMediaType | SignatureInvalid | ServiceUnavailable
+>
+
+/** Handles an entry's request with its exact bytes. The body is not read if the header shows that it is not signed. */
+const serving =
+  (examine: Inbound["Type"]["examine"], receive: Inbound["Type"]["receive"]): Entry =>
+  (message) => {
+    // Node joins repeated headers of this name
+    const signatureHeader = headerOf(message, "stripe-signature")
+    return Effect.zipRight(
+      examine(signatureHeader),
+      Effect.matchEffect(readMessage(message, maxNotificationBytes), {
+        // A sender that disconnected is not a defect: the HTTP server ends the request
+        onFailure: (error) => (error._tag === "BodyLost" ? Effect.die(error) : Effect.fail(error)),
+        onSuccess: (body) => Effect.as(receive(body, signatureHeader), received)
+      })
+    )
+  }
+
+/** The handlers of both entries, for POST. */
+const inboundEntries = Effect.map(
+  Inbound,
+  ({ examine, receive, receiveThin }): Readonly<Record<keyof typeof entryPaths, Entry>> => ({
+    receive: serving(examine, receive),
+    receiveThin: serving(examine, receiveThin)
+  })
+)
+
+/** Serves `InboundApi` through the API router, for paths in another spelling than those the server handles directly. */
+export const inboundHttp = HttpApiBuilder.group(BaseApi.add(InboundApi), "inbound", (handlers) =>
+  Effect.map(inboundEntries, ({ receive, receiveThin }) =>
+    handlers
+      .handleRaw("receive", ({ request }) => receive(NodeHttpServerRequest.toIncomingMessage(request)))
+      .handleRaw("receiveThin", ({ request }) => receiveThin(NodeHttpServerRequest.toIncomingMessage(request)))
+  )
+)
 
 /**
  * Serves the provider's entries directly, with the same telemetry and the same answers as everything else. The provider

@@ -35,7 +35,6 @@ import { RequestAdmission, type RequestAdmissionOptions } from "../../identity/R
 import { returnUrlsHttp } from "../../identity/return-urls/ReturnUrlsHttp.ts"
 import { sessionHttp } from "../../identity/sign-in/SessionHttp.ts"
 import { signInHttp } from "../../identity/sign-in/SignInHttp.ts"
-import { inboundHttp } from "../../inbound/Http.ts"
 import { type AccountPagesOptions, accountPagesHttp } from "../../payments/account-pages/Http.ts"
 import { type PayPagesOptions, payPagesHttp } from "../../payments/checkout-pages/PayHttp.ts"
 import { accountConnectionHttp } from "../../payments/connecting/Http.ts"
@@ -51,11 +50,11 @@ import { eventSchemaPages } from "../docs/EventSchemas.ts"
 import { guidePages } from "../docs/GuidePages.ts"
 import { mcpHttp } from "../mcp/Http.ts"
 import { packagePages } from "../packages/Packages.ts"
+import { servingUntraced } from "./Answers.ts"
 import { consolePages } from "./console/Console.ts"
 import { type EdgeOptions, edge } from "./Edge.ts"
-import { entriesLayer } from "./Entries.ts"
+import { entriesLayer, inboundHttp } from "./Entries.ts"
 import { checkoutReturnPages, frontPage } from "./FrontPage.ts"
-import { servingUntraced } from "./RequestSpan.ts"
 
 const healthHttp = HttpApiBuilder.group(Api, "health", (handlers) =>
   Effect.map(Effect.all([makeReadiness(), Stopping, Effect.serviceOption(WorkerLife)]), ([ready, stopping, worker]) =>

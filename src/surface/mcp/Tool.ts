@@ -1,7 +1,7 @@
 import { HttpServerResponse } from "@effect/platform"
 import type { CallToolResult, Tool as ListedTool, ToolAnnotations } from "@modelcontextprotocol/sdk/types.js"
 import { Cause, type Duration, Effect, type ParseResult, Predicate, Schema } from "effect"
-import { requirePermission } from "../../identity/Access.ts"
+import { requirePermission } from "../../identity/AuthenticationLive.ts"
 import { isWebhookPermission, type Permission } from "../../identity/keys/Permissions.ts"
 import { Principal, type PrincipalShape } from "../../identity/Principal.ts"
 import { boundedRefusals, refusal } from "../../platform/bounds/Refusals.ts"
