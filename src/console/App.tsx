@@ -21,7 +21,6 @@ import {
 } from "./state/Session.ts"
 import { dismissToast, toasts } from "./state/Toasts.ts"
 
-/** Shown until it is known who is signed in. */
 const Splash = () => (
   <main class="plain" id="main">
     <div class="splash" role="status">
@@ -105,7 +104,6 @@ const pages = [
   ["/sessions", lazyPage(() => import("./pages/sessions/Sessions.tsx"))]
 ] as const
 
-/** Saves the current workspace as the one a new tab opens. */
 const useSelection = (session: Session): void => {
   const [path] = useLocation()
   const environment = environmentIn(path)

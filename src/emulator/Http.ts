@@ -1,6 +1,5 @@
 import { errorBody, type ProviderError } from "./ProviderError.ts"
 
-/** A request whose body has been read. */
 export interface HttpRequest {
   /** The request's id, assigned by the emulator: `req_...`. */
   readonly id: string

@@ -1,6 +1,5 @@
 import { Data, Effect } from "effect"
 
-/** The provider's error types (`error.type`) that the emulator uses. */
 export type ProviderErrorType = "invalid_request_error" | "idempotency_error" | "card_error" | "api_error"
 
 /**

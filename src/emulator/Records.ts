@@ -97,7 +97,6 @@ export type Dispute = Omit<Wire<Stripe.Dispute>, "charge" | "payment_intent" | "
   readonly payment_intent: string | null
 }
 
-/** A list within an object: stored in full, shown in part. */
 export interface List<Item> {
   readonly object: "list"
   readonly data: ReadonlyArray<Item>
@@ -257,13 +256,11 @@ export interface Upsell {
   readonly upsell: string
 }
 
-/** The balance transactions that a payout pays out, including its own. */
 export interface PayoutContents {
   readonly payout: string
   readonly transactions: ReadonlyArray<string>
 }
 
-/** Every kind of record that the emulator keeps, by its name in the journal. */
 export interface Records {
   readonly account: Account
   readonly product: Product

@@ -1,6 +1,5 @@
 import { itemsAt, textAt } from "./Reading.ts"
 
-/** A failed API call: a refusal by the service, or no response. */
 export class ApiError extends Error {
   /** The HTTP status; 0 if the service could not be reached. */
   readonly status: number

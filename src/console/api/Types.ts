@@ -46,7 +46,6 @@ export type Json<T> = unknown extends T
               ? ReadonlyArray<Json<Item>>
               : { readonly [K in keyof T]: Json<T[K]> }
 
-/** Query parameters, which are serialized to text. */
 type Query<T> = { readonly [K in keyof T]: Json<T[K]> | (T[K] extends number | undefined ? number : never) }
 
 /** Whether a part of a request is not declared or has no fields. */

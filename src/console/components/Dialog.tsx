@@ -133,11 +133,14 @@ export const ConfirmButton = <A,>({
   action,
   button,
   kind,
+  label,
   onDone,
   small = false,
   ...confirmation
 }: Confirmation & {
   readonly button: string
+  /** For a button whose text alone is unclear. */
+  readonly label?: string
   readonly kind?: ButtonKind
   readonly small?: boolean
   readonly action: (idempotencyKey: string) => Promise<A>
@@ -154,7 +157,7 @@ export const ConfirmButton = <A,>({
   }
   return (
     <>
-      <Button kind={kind} small={small} onClick={ask}>
+      <Button kind={kind} small={small} label={label} onClick={ask}>
         {button}
       </Button>
       {isAsked ? <Confirm {...confirmation} submission={submission} onClose={() => setAsked(false)} /> : null}

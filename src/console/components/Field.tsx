@@ -2,7 +2,6 @@ import type { ComponentChildren } from "preact"
 import { useId } from "preact/hooks"
 import { useRefusal } from "./Form.tsx"
 
-/** The attributes that a field gives its input. */
 interface FieldProps {
   readonly id: string
   readonly name: string
@@ -43,7 +42,6 @@ const Hint = ({ id, children }: { readonly id: string | undefined; readonly chil
     </p>
   )
 
-/** Wraps any input with its label, hint and refusal. */
 export const Field = (props: Described & { readonly children: (props: FieldProps) => ComponentChildren }) => {
   const { describedBy, hintId, id, reason, reasonId } = useDescription(props)
   return (

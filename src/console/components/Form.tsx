@@ -38,7 +38,6 @@ export interface FormProps {
   readonly danger?: boolean
   /** Adds a cancel button before the submit button. */
   readonly onCancel?: () => void
-  /** Replaces those buttons. */
   readonly actions?: ComponentChildren
   readonly children?: ComponentChildren
 }

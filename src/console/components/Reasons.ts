@@ -10,7 +10,6 @@ export const inWords = (message: string, labels: Readonly<Record<string, string>
 /** Whether a refused field is this field or a part of it. */
 export const concerns = (refused: string, name: string): boolean => refused === name || refused.startsWith(`${name}.`)
 
-/** The reason for which the API refused a field; undefined if it did not name it. */
 export const reasonFor = (
   { fields, message }: ApiError,
   name: string,

@@ -2,7 +2,6 @@ import { type ScaleBand, type ScaleLinear, scaleBand, scaleLinear } from "d3-sca
 
 /** The pure part of the charts: scales, stacks and which labels fit. All lengths are in CSS pixels. */
 
-/** Colours of badges and series, named after the design tokens' custom properties. */
 export type Tone = "neutral" | "ok" | "warning" | "problem" | "info"
 
 /** One series of a stacked bar chart: a value per label, in the labels' order. */

@@ -59,7 +59,6 @@ const Side = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
   )
 }
 
-/** The navigation on small screens, as a modal drawer. */
 const Drawer = ({ onClose }: { readonly onClose: () => void }) => (
   <Modal class="drawer" aria-label="Navigation" onClose={onClose}>
     <div class="drawer-content">

@@ -166,7 +166,6 @@ interface QueryOptions {
   readonly pollMillis?: number
 }
 
-/** The state of a query, for the components that show it. */
 export interface Query<A> {
   readonly data: A | undefined
   readonly error: ApiError | undefined
@@ -202,7 +201,6 @@ export interface PageQuery {
   readonly starting_after?: string
 }
 
-/** The state of a list, for the components that show it. */
 export interface PagedList<A> extends Omit<Query<unknown>, "data"> {
   readonly items: ReadonlyArray<A>
   readonly hasMore: boolean
@@ -267,10 +265,8 @@ const endsChange = (error: ApiError, isOpen: boolean): boolean =>
   error.code !== "idempotency_request_in_progress" &&
   !(isOpen && precedesKey(error))
 
-/** The keys of changes whose outcome is unknown, by `of`. */
 const openChanges = new Map<string, string>()
 
-/** The state of a change, for the form or the button that makes it. */
 export interface Submission {
   readonly submit: () => void
   readonly busy: boolean

@@ -30,7 +30,6 @@ const otherTabs = new BroadcastChannel("connected-payments.session")
 const isSame = (one: Session | undefined, other: Session): boolean =>
   one?.person.id === other.person.id && one.organization?.id === other.organization?.id
 
-/** Stores the session; clears the cache if the person or the organization has changed. */
 const note = (session: Session): void => {
   if (!isSame(current.value, session)) clearQueries()
   sessionState.value = { kind: "signedIn", session }
@@ -70,7 +69,6 @@ export const sessionChanged = async (): Promise<void> => {
   otherTabs.postMessage("changed")
 }
 
-/** Selects the workspace that a new tab opens. */
 export const selectWorkspace = async (environment: Environment): Promise<void> =>
   note(await call("session", "selectWorkspace", { payload: { environment } }))
 
@@ -156,5 +154,4 @@ export const takeReturn = (): string | undefined => {
   }
 }
 
-/** The current page with its filters, as a path below the console. */
 export const openPage = (): string => `${currentPath()}${location.search}`

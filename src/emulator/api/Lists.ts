@@ -24,7 +24,6 @@ export const storedList = <Item>(data: ReadonlyArray<Item>, url: string, has_mor
 const defaultLimit = 10
 
 interface ListSource<Item> {
-  /** All items, in the order of the list. */
   readonly items: ReadonlyArray<Item>
   readonly url: string
   /** The provider's word for one item, used in the message about an unknown cursor. */

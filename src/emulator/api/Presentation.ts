@@ -11,7 +11,6 @@ export interface Expansion {
 
 export const unexpanded: Expansion = {}
 
-/** The type of an answer: an object of a shape, or a page of such objects. */
 export type AnswerShape = { readonly object: Shape } | { readonly listOf: Shape }
 
 /** The provider's bound on the parts of an expansion path. */

@@ -31,7 +31,6 @@ export type Shape =
   | "subscription"
   | "subscription_item"
 
-/** The fields of an object that refer to other objects. */
 export type Fields = Readonly<Record<string, Field>>
 
 export type Field =

@@ -59,7 +59,6 @@ const withQuantities = (order: Order, quantities: Choices["quantities"]): Refusa
 
 const isTrial = ({ subscriptionData }: Order): boolean => subscriptionData.trialPeriodDays !== null
 
-/** The upsell price that the account's owner offers for an item. */
 export const upsellOf = ({ objects }: RequestContext, { price }: LineItem): Price | undefined => {
   const offer = objects.get("upsell", price.id)
   return offer === undefined ? undefined : objects.get("price", offer.upsell)

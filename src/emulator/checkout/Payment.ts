@@ -20,7 +20,6 @@ const discountedBy = (context: RequestContext, session: Session, subscription: S
   }
 }
 
-/** Reports an invoice that was created, finalized and paid at once. */
 const tellOfPaid = (context: RequestContext, invoice: Invoice): void => {
   for (const type of ["invoice.created", "invoice.finalized", "invoice.paid", "invoice.payment_succeeded"] as const) {
     context.emit({ type, shape: "invoice", object: invoice })

@@ -73,7 +73,6 @@ export const changeAccount = (service: Service, id: string, { controlled, restor
     return Effect.succeed({ id, revoked: accounts.get("connection", id)?.revoked === true })
   })
 
-/** A payout to create on an account, or one to move to its next state. */
 export type PayoutRequest =
   | ({ readonly account: string } & PayoutOrder)
   | { readonly account: string; readonly id: string; readonly state: PayoutState }
@@ -86,7 +85,6 @@ export const orderPayout = (
     "id" in request ? movePayout(context, request.id, request.state) : makePayoutOf(context, request)
   )
 
-/** A recurring price and its upsell; null withdraws the upsell. */
 export interface UpsellRequest {
   readonly account: string
   readonly price: string

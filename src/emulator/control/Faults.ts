@@ -43,7 +43,6 @@ export interface Fault {
   readonly path?: string
 }
 
-/** The pending faults, kept in memory only. */
 export interface Faults {
   readonly add: (fault: Fault) => void
   readonly clear: () => void

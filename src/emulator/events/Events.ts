@@ -80,7 +80,6 @@ export interface ThinHappening {
   readonly snapshot?: string
 }
 
-/** Records a thin event and queues it for the webhook endpoint for thin events. */
 export const emitThin = (
   objects: Scoped,
   now: number,

@@ -130,7 +130,6 @@ const load = (
     })
   )
 
-/** The ids under which the targets are stored. */
 const targetIds: Readonly<Record<Entry, string>> = { snapshot: "target", thin: "thin" }
 
 /** Creates one of the platform's webhook endpoints: its target, once set, and its signing secret. */

@@ -81,7 +81,6 @@ const olderSubscription = (subscription: Plain): Plain => {
   }
 }
 
-/** The invoice that a payment intent pays, or null. */
 const invoiceOf = (objects: Scoped, intent: unknown): string | null =>
   objects.all("invoice").find(({ payments }) => payments.data.some(({ payment }) => payment.payment_intent === intent))
     ?.id ?? null

@@ -126,7 +126,6 @@ const fieldInput = ({ dropdown, key, numeric, optional }: CustomField): Html => 
     : html`<input ${name} inputmode="numeric" pattern="[0-9]+" maxlength="255">`
 }
 
-/** The fields that the session collects. */
 const collectedFields = ({ custom_fields, phone_number_collection }: Session): Html =>
   html`${
     phone_number_collection?.enabled === true
@@ -158,7 +157,6 @@ const afterwards = (session: Session, { items, subscriptionData }: Order): Html 
 `
 }
 
-/** The page's state besides the order itself. */
 export interface PageState {
   readonly shop: string | undefined
   /** The applied promotion code; "" for none. */

@@ -25,7 +25,6 @@ const createParams = Schema.Struct({
   type: Params.oneOf("account_onboarding", "account_update")
 })
 
-/** The path of a link: the account, and a random part. */
 export const accountLinkPath = (account: string, token: string): string => `/setup/s/${account}/${token}`
 
 const forgetOld = ({ now, platform: { objects } }: RequestContext): void => {

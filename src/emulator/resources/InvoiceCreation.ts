@@ -4,7 +4,6 @@ import { newId } from "../Ids.ts"
 import type { Customer, Invoice, InvoiceLine, InvoicePayment, LineItem, Subscription } from "../Records.ts"
 import { sumOf } from "./Sales.ts"
 
-/** The purpose of an invoice, and the outcome of its payment. */
 interface InvoiceTerms {
   readonly customer: Customer
   readonly subscription: Subscription

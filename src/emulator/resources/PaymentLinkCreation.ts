@@ -7,6 +7,7 @@ import type { LineItem, PaymentLink } from "../Records.ts"
 import {
   checkTotal,
   isRecurring,
+  issuedBySelf,
   makeItem,
   makeOrder,
   makeSale,
@@ -143,14 +144,6 @@ export const noLinkPaymentData: NonNullable<PaymentLink["payment_intent_data"]> 
   transfer_group: null
 }
 
-const issuedBySelf = {
-  account_tax_ids: null,
-  custom_fields: null,
-  description: null,
-  footer: null,
-  issuer: { type: "self" }
-} as const
-
 const makeLink = (baseUrl: string, { currency, sold }: Sale, params: LinkParams): PaymentLink => {
   const id = newId("plink_")
   const recurring = isRecurring(sold)
@@ -172,12 +165,7 @@ const makeLink = (baseUrl: string, { currency, sold }: Sale, params: LinkParams)
     custom_text: { after_submit: null, shipping_address: null, submit: null, terms_of_service_acceptance: null },
     customer_creation: recurring ? "always" : (params.customer_creation ?? "if_required"),
     inactive_message: params.inactive_message ?? null,
-    invoice_creation: recurring
-      ? null
-      : {
-          enabled: false,
-          invoice_data: noInvoiceData
-        },
+    invoice_creation: recurring ? null : { enabled: false, invoice_data: noInvoiceData },
     livemode: false,
     managed_payments: null,
     metadata: Params.patchMetadata({}, params.metadata),

@@ -20,24 +20,6 @@ const packageDimensions = Schema.Struct({
 const statementDescriptor = Params.matching(/^(?=.*[A-Za-z])[^<>\\"'*]{1,22}$/, "statement descriptor")
 const taxCode = Params.matching(/^txcd_\d{8}$/, "tax code")
 
-const createParams = Schema.Struct({
-  active: Params.optional(Params.boolean),
-  default_price_data: Params.optional(Schema.Struct(amountParams)),
-  description: Params.optional(description),
-  id: Params.optional(Params.matching(/^[A-Za-z0-9_-]{1,255}$/, "id")),
-  images: Params.optional(images),
-  marketing_features: Params.optional(marketingFeatures),
-  metadata: Params.optional(Params.metadata),
-  name: Params.text(),
-  package_dimensions: Params.optional(packageDimensions),
-  shippable: Params.optional(Params.boolean),
-  statement_descriptor: Params.optional(statementDescriptor),
-  tax_code: Params.optional(taxCode),
-  type: Params.optional(Params.oneOf("good", "service")),
-  unit_label: Params.optional(Params.text(255)),
-  url: Params.optional(Params.url)
-})
-
 export const productDataParams = Schema.Struct({
   active: Params.optional(Params.boolean),
   id: Params.optional(Params.matching(/^[A-Za-z0-9_-]{1,255}$/, "id")),
@@ -46,6 +28,18 @@ export const productDataParams = Schema.Struct({
   statement_descriptor: Params.optional(statementDescriptor),
   tax_code: Params.optional(taxCode),
   unit_label: Params.optional(Params.text(255))
+})
+
+const createParams = Schema.Struct({
+  ...productDataParams.fields,
+  default_price_data: Params.optional(Schema.Struct(amountParams)),
+  description: Params.optional(description),
+  images: Params.optional(images),
+  marketing_features: Params.optional(marketingFeatures),
+  package_dimensions: Params.optional(packageDimensions),
+  shippable: Params.optional(Params.boolean),
+  type: Params.optional(Params.oneOf("good", "service")),
+  url: Params.optional(Params.url)
 })
 
 const updateParams = Schema.Struct({

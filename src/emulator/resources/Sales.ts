@@ -6,13 +6,11 @@ import { newId } from "../Ids.ts"
 import { type Check, invalid, type ProviderError, resourceMissing } from "../ProviderError.ts"
 import type { LineItem, Order, Price, Product } from "../Records.ts"
 
-/** An item to sell, as in the parameters of a session or a payment link. */
 export interface ItemParams {
   readonly price: string
   readonly quantity: number
 }
 
-/** An item to sell, with its price and its product at that moment. */
 export interface Sold {
   readonly price: Price
   readonly product: Product
@@ -167,7 +165,6 @@ interface OrderParams {
   readonly subscription_data?: typeof subscriptionDataParams.Type
 }
 
-/** The items sold, with the data for the payment or the subscription. */
 export const makeOrder = (items: ReadonlyArray<LineItem>, params: OrderParams): Order => ({
   items,
   paymentIntentData: {
@@ -183,6 +180,14 @@ export const makeOrder = (items: ReadonlyArray<LineItem>, params: OrderParams): 
     trialPeriodDays: params.subscription_data?.trial_period_days ?? null
   }
 })
+
+export const issuedBySelf = {
+  account_tax_ids: null,
+  custom_fields: null,
+  description: null,
+  footer: null,
+  issuer: { type: "self" }
+} as const
 
 export const noInvoiceData = {
   account_tax_ids: null,

@@ -13,6 +13,7 @@ import type {
   Subscription,
   SubscriptionItem
 } from "../Records.ts"
+import { issuedBySelf } from "./Sales.ts"
 
 /** The plan, which the provider still shows next to a recurring price. */
 const planOf = (price: Price, recurring: NonNullable<Price["recurring"]>): SubscriptionItem["plan"] => ({
@@ -113,13 +114,7 @@ export const makeSubscription = (
     description,
     discounts: [],
     ended_at: null,
-    invoice_settings: {
-      account_tax_ids: null,
-      custom_fields: null,
-      description: null,
-      footer: null,
-      issuer: { type: "self" }
-    },
+    invoice_settings: issuedBySelf,
     items: storedList(itemsOf(id, order, now, trialEnd), `/v1/subscription_items?subscription=${id}`),
     latest_invoice: null,
     livemode: false,

@@ -15,7 +15,6 @@ import { subscriptionTriggers } from "./SubscriptionTriggers.ts"
 import type { Happens, Trigger } from "./Trigger.ts"
 import { isTriggerType, type TriggerType, triggers } from "./TriggerList.ts"
 
-/** A trigger to run, with its options, which {@link triggers} describes. */
 export interface TriggerRequest {
   readonly type: TriggerType
   /** Default: the only connected account. */

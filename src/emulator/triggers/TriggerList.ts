@@ -1,6 +1,5 @@
 /** A trigger, as described in the command line's help and the README. */
 export interface TriggerDescription {
-  /** The type of the resulting provider event, which may be a thin event. */
   readonly type: string
   readonly description: string
   /** Its own options, besides the common ones, each with its meaning and its default. */

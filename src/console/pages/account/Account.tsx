@@ -87,7 +87,6 @@ const Status = ({ connection }: { readonly connection: Connection }) => {
   )
 }
 
-/** The result of a visit to the provider that has just ended. */
 const Visit = () => {
   const [visit, change] = useUrlState("onboarding", "oauth")
   const words = wordsOfVisit("onboarding", visit.onboarding) ?? wordsOfVisit("oauth", visit.oauth)

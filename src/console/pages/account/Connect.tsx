@@ -46,7 +46,6 @@ export const ConnectButtons = ({ connection }: { readonly connection: Connection
 const counted = (count: number, one: string, many: string, max?: number): string =>
   max !== undefined && count >= max ? `${max} or more ${many}` : `${count} ${count === 1 ? one : many}`
 
-/** Disconnects the account, for owners, after explaining the consequences. */
 export const Disconnect = ({ connection }: { readonly connection: Connection }) => {
   const { organization } = useSession()
   const { environment } = useWorkspace()

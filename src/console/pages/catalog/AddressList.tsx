@@ -21,7 +21,6 @@ interface AddressListProps<A> extends Pick<ActiveListProps<A>, "caption" | "empt
   readonly actions?: (item: A) => ComponentChildren
 }
 
-/** Lists public payment URLs, with buttons to copy, open and close each. */
 export const AddressList = <A extends Identified>({
   actions,
   columns: [first, second, last],
@@ -73,7 +72,11 @@ export const AddressList = <A extends Identified>({
   )
 }
 
-/** Creates a link or a page by a form, then shows its URL to copy or open. */
+export interface AddressFormProps {
+  readonly onClose: () => void
+  readonly onCreated: (url: string) => void
+}
+
 export const NewAddress = (props: {
   /** `payment link` or `checkout page`. */
   readonly what: string

@@ -3,16 +3,16 @@ import { useState } from "preact/hooks"
 import { call } from "../../api/Call.ts"
 import { formatAmount } from "../../components/amounts.ts"
 import { Button } from "../../components/Button.tsx"
-import { Confirm, Dialog } from "../../components/Dialog.tsx"
+import { ConfirmButton, Dialog } from "../../components/Dialog.tsx"
 import { type Draft, useDraft } from "../../components/Draft.ts"
 import { Checkbox, FieldGroup, TextArea, TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { Empty } from "../../components/Loaded.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useSubmit } from "../../state/Query.ts"
+import { invalidate } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
-import { AddressList, NewAddress } from "./AddressList.tsx"
+import { type AddressFormProps, AddressList, NewAddress } from "./AddressList.tsx"
 import {
   type CheckoutPage,
   type CheckoutPageDraft,
@@ -84,13 +84,7 @@ const CheckoutPageForm = ({ onClose, page, submit }: CheckoutPageFormProps) => {
   )
 }
 
-const NewPageForm = ({
-  onClose,
-  onCreated
-}: {
-  readonly onClose: () => void
-  readonly onCreated: (url: string) => void
-}) => {
+const NewPageForm = ({ onClose, onCreated }: AddressFormProps) => {
   const { environment } = useWorkspace()
   const page = useDraft({
     initial: emptyCheckoutPage,
@@ -110,12 +104,7 @@ export const NewCheckoutPage = ({ onClose }: { readonly onClose: () => void }) =
   </NewAddress>
 )
 
-interface OnePageProps {
-  readonly page: CheckoutPage
-  readonly onClose: () => void
-}
-
-const EditCheckoutPage = ({ onClose, page }: OnePageProps) => {
+const EditCheckoutPage = ({ onClose, page }: { readonly page: CheckoutPage; readonly onClose: () => void }) => {
   const { environment } = useWorkspace()
   const edited = useDraft({
     initial: () => draftOfPage(page),
@@ -136,29 +125,28 @@ const EditCheckoutPage = ({ onClose, page }: OnePageProps) => {
   )
 }
 
-const DeletePage = ({ onClose, page }: OnePageProps) => {
+const DeletePage = ({ id, title }: CheckoutPage) => {
   const { environment } = useWorkspace()
-  const submission = useSubmit(
-    () => call("checkoutPages", "delete", { path: { id: page.id } }),
-    () => {
-      toast(`${page.title} was deleted`)
-      invalidate(`${environment}/catalog/checkout-pages`)
-      onClose()
-    }
-  )
   return (
-    <Confirm
-      title={`Delete ${page.title}?`}
+    <ConfirmButton
+      button="Delete"
+      label={`Delete ${title}`}
+      small
+      kind="quiet"
+      title={`Delete ${title}?`}
       danger
       confirmLabel="Delete page"
-      submission={submission}
-      onClose={onClose}
+      action={() => call("checkoutPages", "delete", { path: { id } })}
+      onDone={() => {
+        toast(`${title} was deleted`)
+        invalidate(`${environment}/catalog/checkout-pages`)
+      }}
     >
       <p>
         This is final: whoever opens its address reads that it is gone. To stop selling for a while, close the page
         instead. Sessions that payers have opened already can still be paid.
       </p>
-    </Confirm>
+    </ConfirmButton>
   )
 }
 
@@ -171,7 +159,6 @@ const itemWords = ({ currency, recurring, unitAmount }: CheckoutPage["items"][nu
 
 export const CheckoutPageList = ({ action }: { readonly action: ComponentChildren }) => {
   const [edited, setEdited] = useState<CheckoutPage | undefined>(undefined)
-  const [deleted, setDeleted] = useState<CheckoutPage | undefined>(undefined)
   return (
     <>
       <AddressList<CheckoutPage>
@@ -217,14 +204,11 @@ export const CheckoutPageList = ({ action }: { readonly action: ComponentChildre
             <Button small kind="quiet" label={`Edit ${page.title}`} onClick={() => setEdited(page)}>
               Edit
             </Button>
-            <Button small kind="quiet" label={`Delete ${page.title}`} onClick={() => setDeleted(page)}>
-              Delete
-            </Button>
+            <DeletePage {...page} />
           </>
         )}
       />
       {edited && <EditCheckoutPage page={edited} onClose={() => setEdited(undefined)} />}
-      {deleted && <DeletePage page={deleted} onClose={() => setDeleted(undefined)} />}
     </>
   )
 }

@@ -14,7 +14,7 @@ import { Tabs } from "../../components/Tabs.tsx"
 import { invalidate } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { useUrlState } from "../../state/UrlState.ts"
-import { AddressList, NewAddress } from "./AddressList.tsx"
+import { type AddressFormProps, AddressList, NewAddress } from "./AddressList.tsx"
 import { CheckoutPageList, NewCheckoutPage } from "./CheckoutPages.tsx"
 import { CountField } from "./CountField.tsx"
 import { firstItem, itemsIn } from "./ItemDraft.ts"
@@ -46,12 +46,7 @@ const readLink = ({ allowsCodes, closedMessage, items, limit, thanks }: typeof e
   })
 }
 
-interface LinkFormProps {
-  readonly onClose: () => void
-  readonly onCreated: (url: string) => void
-}
-
-const LinkForm = ({ onClose, onCreated }: LinkFormProps) => {
+const LinkForm = ({ onClose, onCreated }: AddressFormProps) => {
   const { environment } = useWorkspace()
   const { field, form, problems } = useDraft({
     initial: emptyLink,

@@ -14,7 +14,6 @@ export interface TierDraft {
   readonly flatAmount: number | undefined
 }
 
-/** How a price's amount is determined. */
 export type Scheme = "fixed" | "package" | "tiers" | "chosen"
 
 /** A price in a form. Amounts are undefined if empty, and NaN if unreadable. */

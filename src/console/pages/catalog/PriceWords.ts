@@ -115,5 +115,4 @@ export const priceLabel = (productName: string | undefined, price: unknown): str
     .join(" · ")
 }
 
-/** Whether a product or price is active, and so for sale. */
 export const isActive = (object: unknown): boolean => isAt(object, "active")

@@ -62,7 +62,6 @@ const Skipped = ({ destination }: { readonly destination: DestinationShape }) =>
   )
 }
 
-/** A destination's activity: a test event, and its newest deliveries as they arrive. */
 const Activity = ({ destination }: { readonly destination: DestinationShape }) => {
   const { can, environment, path } = useWorkspace()
   const list = usePages(
@@ -225,7 +224,6 @@ const Shown = ({ destination, tab }: { readonly destination: DestinationShape; r
   }
 }
 
-/** One destination: its activity, re-sending, and its settings. */
 export default function Destination() {
   const { can, environment, path } = useWorkspace()
   const { id = "" } = useParams()

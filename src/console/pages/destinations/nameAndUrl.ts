@@ -31,5 +31,4 @@ export const urlProblem = (written: string): string | undefined => {
   return undefined
 }
 
-/** A default name for a destination: its host. */
 export const suggestedName = (url: string): string => parsed(url.trim())?.hostname.slice(0, 100) ?? ""

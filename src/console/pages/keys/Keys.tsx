@@ -3,12 +3,12 @@ import { type AnswerOf, call } from "../../api/Call.ts"
 import { useAuthorNames, useKeys } from "../../components/Author.tsx"
 import { Badge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
-import { Confirm } from "../../components/Dialog.tsx"
+import { ConfirmButton } from "../../components/Dialog.tsx"
 import { Empty, Loaded } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
 import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useSubmit } from "../../state/Query.ts"
+import { invalidate } from "../../state/Query.ts"
 import { useSession, useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { NewKey } from "./NewKey.tsx"
@@ -21,31 +21,29 @@ const Expiry = ({ at }: { readonly at: string | null }) => {
   return Date.parse(at) <= Date.now() ? <Badge tone="problem">Expired</Badge> : <Time at={at} />
 }
 
-const Revoke = ({ chosen, onClose }: { readonly chosen: Key; readonly onClose: () => void }) => {
+const Revoke = ({ id, lastUsedAt, name }: Key) => {
   const { environment } = useWorkspace()
-  const submission = useSubmit(
-    () => call("apiKeys", "revoke", { path: { id: chosen.id } }),
-    () => {
-      invalidate(`${environment}/keys`)
-      toast(`The key ${chosen.name} is revoked.`)
-      onClose()
-    }
-  )
   return (
-    <Confirm
-      title={`Revoke the key ${chosen.name}?`}
+    <ConfirmButton
+      button="Revoke"
+      label={`Revoke the key ${name}`}
+      small
+      title={`Revoke the key ${name}?`}
       confirmLabel="Revoke"
       danger
-      submission={submission}
-      onClose={onClose}
+      action={() => call("apiKeys", "revoke", { path: { id } })}
+      onDone={() => {
+        invalidate(`${environment}/keys`)
+        toast(`The key ${name} is revoked.`)
+      }}
     >
       <p>From then on, requests with this key are refused. That can't be undone: create a new key instead.</p>
-      <p>Last used: {chosen.lastUsedAt === null ? "never" : <Time at={chosen.lastUsedAt} relative />}</p>
-    </Confirm>
+      <p>Last used: {lastUsedAt === null ? "never" : <Time at={lastUsedAt} relative />}</p>
+    </ConfirmButton>
   )
 }
 
-const KeyTable = ({ keys, onRevoke }: { readonly keys: ReadonlyArray<Key>; readonly onRevoke: (key: Key) => void }) => {
+const KeyTable = ({ keys }: { readonly keys: ReadonlyArray<Key> }) => {
   const authorName = useAuthorNames()
   return (
     <Table
@@ -84,11 +82,7 @@ const KeyTable = ({ keys, onRevoke }: { readonly keys: ReadonlyArray<Key>; reado
           head: "Actions",
           hidden: true,
           align: "end",
-          cell: (key) => (
-            <Button small label={`Revoke the key ${key.name}`} onClick={() => onRevoke(key)}>
-              Revoke
-            </Button>
-          )
+          cell: (key) => <Revoke {...key} />
         }
       ]}
     />
@@ -98,7 +92,6 @@ const KeyTable = ({ keys, onRevoke }: { readonly keys: ReadonlyArray<Key>; reado
 export default function Keys() {
   const { organization } = useSession()
   const [creating, setCreating] = useState(false)
-  const [revoking, setRevoking] = useState<Key | undefined>(undefined)
   const keys = useKeys()
   if (organization.role === "viewer") {
     return (
@@ -127,12 +120,11 @@ export default function Keys() {
               <p>Create one for each program, so that you can revoke one without disturbing the others.</p>
             </Empty>
           ) : (
-            <KeyTable keys={data} onRevoke={setRevoking} />
+            <KeyTable keys={data} />
           )
         }
       </Loaded>
       {creating && <NewKey onClose={() => setCreating(false)} />}
-      {revoking && <Revoke chosen={revoking} onClose={() => setRevoking(undefined)} />}
     </Page>
   )
 }

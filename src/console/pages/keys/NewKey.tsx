@@ -14,7 +14,6 @@ import { type KeyPermission, permissionRows } from "./permissions.ts"
 
 type CreatedKey = AnswerOf<"apiKeys", "create">
 
-/** Preset permissions for the most common uses of keys. */
 const presets = [
   { id: "shop", label: "a shop", permissions: ["payments:read", "payments:write", "products:read"] },
   {

@@ -9,7 +9,6 @@ import { sessionChanged, sessionState, signOut } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { OrganizationName } from "../people/OrganizationSection.tsx"
 
-/** Creates an organization for a person without one, who becomes its owner. */
 export default function NewOrganization() {
   const [name, setName] = useState("")
   const state = sessionState.value

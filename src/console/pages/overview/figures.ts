@@ -43,7 +43,6 @@ export interface CurrencyFigures {
   readonly failed: number
 }
 
-/** The currencies with payments, those with the most first. */
 export const currenciesOf = ({ payments }: Pick<Statistics, "payments">): ReadonlyArray<CurrencyFigures> =>
   [...new Set(payments.map(({ currency }) => currency))]
     .map((currency) => {

@@ -19,7 +19,6 @@ const pollMillis = 4000
 /** Events per page: each one needs a request for its deliveries, and a payment rarely has more. */
 const pageSize = 10
 
-/** A payment's events, each with its deliveries. Polls for new ones. */
 export const EventsSection = ({
   onNews,
   paymentId

@@ -30,7 +30,6 @@ interface PaymentListProps<A> extends Omit<TableProps<A>, "items" | "columns"> {
   readonly statuses: ReadonlyArray<string>
   readonly statusOf: (item: A) => Status
   readonly amountOf: (item: A) => Parameters<typeof Money>[0]
-  /** The columns between the status and the id. */
   readonly columns: ReadonlyArray<Column<A>>
   readonly idHead: string
   readonly empty: (isFiltered: boolean) => ComponentChildren

@@ -20,7 +20,6 @@ const reasons = [
 
 type Reason = (typeof reasons)[number]["value"]
 
-/** Why an amount can't be refunded, in words for its field; undefined if it can. */
 const problemWith = (amount: number | undefined, left: number, currency: string): string | undefined => {
   if (amount === undefined) return "Write how much to refund."
   if (amount < 1) return "Refund more than nothing."

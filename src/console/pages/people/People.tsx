@@ -3,12 +3,12 @@ import { type AnswerOf, call } from "../../api/Call.ts"
 import { useAuthorNames, useMembers } from "../../components/Author.tsx"
 import { Badge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
-import { Confirm } from "../../components/Dialog.tsx"
+import { ConfirmButton } from "../../components/Dialog.tsx"
 import { Empty, Loaded } from "../../components/Loaded.tsx"
 import { Page, Section } from "../../components/Page.tsx"
 import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useQuery, useSubmit } from "../../state/Query.ts"
+import { invalidate, useQuery } from "../../state/Query.ts"
 import { useSession, useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { EditMember, type Member, RemoveMember } from "./EditMember.tsx"
@@ -76,38 +76,27 @@ const Members = (props: { readonly onEdit: (member: Member) => void; readonly on
   )
 }
 
-const RevokeInvitation = ({
-  invitation,
-  onClose
-}: {
-  readonly invitation: Invitation
-  readonly onClose: () => void
-}) => {
-  const submission = useSubmit(
-    () => call("invitations", "revoke", { path: { id: invitation.id } }),
-    () => {
+const RevokeInvitation = ({ email, id }: Invitation) => (
+  <ConfirmButton
+    button="Revoke"
+    label={`Revoke the invitation to ${email}`}
+    small
+    title={`Revoke the invitation to ${email}?`}
+    confirmLabel="Revoke"
+    danger
+    action={() => call("invitations", "revoke", { path: { id } })}
+    onDone={() => {
       invalidate("organization/invitations")
-      toast(`The invitation to ${invitation.email} is revoked.`)
-      onClose()
-    }
-  )
-  return (
-    <Confirm
-      title={`Revoke the invitation to ${invitation.email}?`}
-      confirmLabel="Revoke"
-      danger
-      submission={submission}
-      onClose={onClose}
-    >
-      <p>The link in the mail no longer works.</p>
-    </Confirm>
-  )
-}
+      toast(`The invitation to ${email} is revoked.`)
+    }}
+  >
+    <p>The link in the mail no longer works.</p>
+  </ConfirmButton>
+)
 
 /** The open invitations, for people who manage the organization. */
 const Invitations = ({ onInvite }: { readonly onInvite: () => void }) => {
   const authorName = useAuthorNames()
-  const [revoking, setRevoking] = useState<Invitation | undefined>(undefined)
   const invitations = useQuery("organization/invitations", (signal) => call("invitations", "list", {}, { signal }))
   return (
     <Section title="Open invitations">
@@ -135,22 +124,13 @@ const Invitations = ({ onInvite }: { readonly onInvite: () => void }) => {
                   head: "Actions",
                   hidden: true,
                   align: "end",
-                  cell: (invitation) => (
-                    <Button
-                      small
-                      label={`Revoke the invitation to ${invitation.email}`}
-                      onClick={() => setRevoking(invitation)}
-                    >
-                      Revoke
-                    </Button>
-                  )
+                  cell: (invitation) => <RevokeInvitation {...invitation} />
                 }
               ]}
             />
           )
         }
       </Loaded>
-      {revoking && <RevokeInvitation invitation={revoking} onClose={() => setRevoking(undefined)} />}
     </Section>
   )
 }

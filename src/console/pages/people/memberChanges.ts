@@ -1,6 +1,5 @@
 import { entersAll, type Role } from "./roles.ts"
 
-/** A member as form values. */
 export interface Membership {
   readonly role: Role
   readonly environments: ReadonlyArray<"sandbox" | "production">

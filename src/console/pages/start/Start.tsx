@@ -56,7 +56,6 @@ const Progress = ({ done, of }: { readonly done: number; readonly of: number }) 
 /** How often to poll for the steps' progress. */
 const pollMillis = 5000
 
-/** The first steps, each checked off from actual data. */
 export default function Start() {
   const { organization } = useSession()
   const { can, environment, mayManageOrganization, path } = useWorkspace()
