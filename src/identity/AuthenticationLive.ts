@@ -25,11 +25,12 @@ import {
   sessionCookie,
   workspaceHeader
 } from "./Authentication.ts"
+import type { TokensToTake } from "./keys/CredentialLimitsStatements.ts"
 import { permissionsOf } from "./keys/GrantPolicy.ts"
 import { Keys, maxKeyLength, presentedKey } from "./keys/Keys.ts"
 import { isWebhookPermission, type Permission } from "./keys/Permissions.ts"
 import type { PrincipalShape, Session } from "./Principal.ts"
-import { RequestAdmission, type TokensToTake } from "./RequestAdmission.ts"
+import { RequestAdmission } from "./RequestAdmission.ts"
 import { sessionCookiesOf, setSessionCookie } from "./sign-in/SessionCookie.ts"
 import { isToken, Sessions, tokenHash } from "./sign-in/Sessions.ts"
 

@@ -1,5 +1,5 @@
 import { Deferred, Effect, Fiber } from "effect"
-import { makeCredentialSearch } from "../../src/identity/RequestAdmission.ts"
+import { makeCredentialSearch } from "../../src/identity/keys/CredentialLimitsStatements.ts"
 import { turnOfEventLoop } from "../../src/platform/kit/Fibers.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { expect, it } from "../harness/Tests.ts"

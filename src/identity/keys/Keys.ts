@@ -20,9 +20,9 @@ import {
   type CredentialPolicies,
   makeCredentialSearch,
   type TokensToTake,
-  takesNothing
-} from "../RequestAdmission.ts"
-import { toCredentialLimits } from "./CredentialLimitsStatement.ts"
+  takesNothing,
+  toCredentialLimits
+} from "./CredentialLimitsStatements.ts"
 import { requireMayGrant } from "./GrantPolicy.ts"
 import { type KeyRecord, type KeyRow, makeKeysRepo } from "./KeysRepo.ts"
 import { expandGrants, type Grant } from "./Permissions.ts"

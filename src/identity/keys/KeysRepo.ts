@@ -4,9 +4,13 @@ import type { Environment } from "../../platform/kit/Environment.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { type Author, ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { makePreparing, parametersOf } from "../../platform/storage/Statements.ts"
-import type { CredentialPolicies } from "../RequestAdmission.ts"
 import type { ApiKey as ApiKeyShown } from "./Api.ts"
-import { type CredentialLimitsRow, credentialLimitColumns, takeCredentialTokens } from "./CredentialLimitsStatement.ts"
+import {
+  type CredentialLimitsRow,
+  type CredentialPolicies,
+  credentialLimitColumns,
+  takeCredentialTokens
+} from "./CredentialLimitsStatements.ts"
 
 /** An API key as it is stored and shown: never the key itself (contract 2.1). */
 export type KeyRecord = typeof ApiKeyShown.Type & { readonly organizationId: OrganizationId }

@@ -6,14 +6,14 @@ import { type AuditAction, makeAuditAll } from "../../platform/kit/Audit.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import { newId } from "../../platform/kit/Ids.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
-import { toCredentialLimits } from "../keys/CredentialLimitsStatement.ts"
-import type { Session } from "../Principal.ts"
 import {
   type CredentialLimits,
   type CredentialPolicies,
   makeCredentialSearch,
-  type TokensToTake
-} from "../RequestAdmission.ts"
+  type TokensToTake,
+  toCredentialLimits
+} from "../keys/CredentialLimitsStatements.ts"
+import type { Session } from "../Principal.ts"
 import { makeSignInRepo, type SessionRecord, type SessionRow } from "./SignInRepo.ts"
 
 /**

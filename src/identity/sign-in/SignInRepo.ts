@@ -5,12 +5,13 @@ import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
 import {
   type CredentialLimitsRow,
+  type CredentialPolicies,
   credentialLimitColumns,
+  type TokensToTake,
   takeCredentialTokens
-} from "../keys/CredentialLimitsStatement.ts"
+} from "../keys/CredentialLimitsStatements.ts"
 import { enteredEnvironments } from "../members/MembershipsRepo.ts"
 import type { Role, Session } from "../Principal.ts"
-import type { CredentialPolicies, TokensToTake } from "../RequestAdmission.ts"
 import type { SessionShown } from "./SessionApi.ts"
 import type { SignInPreview } from "./SignInApi.ts"
 

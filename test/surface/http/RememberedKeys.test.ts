@@ -2,8 +2,8 @@ import { expect } from "@effect/vitest"
 import { Context, Deferred, Duration, Effect, Fiber } from "effect"
 import pg from "pg"
 import { vi } from "vitest"
+import { credentialPolicies } from "../../../src/identity/keys/CredentialLimitsStatements.ts"
 import { Keys, presentedKey } from "../../../src/identity/keys/Keys.ts"
-import { credentialPolicies } from "../../../src/identity/RequestAdmission.ts"
 import { inDatabase, onOneService, TestService } from "../../harness/TestService.ts"
 
 const policies = credentialPolicies(600)
