@@ -1,12 +1,11 @@
 import { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { observeQueueWithin } from "../../src/engine/queue/Queue.ts"
 import { Metrics, type MetricsWriter } from "../../src/platform/telemetry/Metrics.ts"
 import { storeDeliveries } from "../destinations/deliveries/StoredDeliveries.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { onService, TestService, testReturnUrls } from "../harness/TestService.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { makeTenant, subscribe } from "../inbound/Notifications.ts"
 import { startService } from "../surface/http/StartedService.ts"
 

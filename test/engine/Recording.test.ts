@@ -1,12 +1,11 @@
 import { SqlError } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { type ClaimedDelivery, queueStart } from "../../src/engine/queue/Claim.ts"
 import type { FinishedAttempt } from "../../src/engine/queue/Queue.ts"
 import { LoopHealth } from "../../src/engine/worker/WorkerLife.ts"
 import { anyDelivery } from "../destinations/deliveries/AnyDelivery.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { FakeQueue, workerOn } from "./FakeQueue.ts"
 import { finished } from "./QueueBench.ts"
 

@@ -14,7 +14,6 @@ const fixture = (name: string): string => readFileSync(new URL(`./fixtures/${nam
 /** The certificate of the https consumers, for the name `localhost`. */
 export const certificate = fixture("localhost.cert.pem")
 
-/** A server that listens. */
 export interface Consumer {
   readonly port: number
   /** Every connection that was made, closed ones included. */
@@ -23,7 +22,6 @@ export interface Consumer {
   readonly requests: ReadonlyArray<ReceivedRequest>
 }
 
-/** What a consumer received. */
 export interface ReceivedRequest {
   readonly method: string | undefined
   readonly path: string | undefined

@@ -18,7 +18,6 @@ const makeNotification = (service: Installation) => {
 
 type Sent = ReturnType<typeof makeNotification>
 
-/** What is stored of a notification. */
 const stored = ({ query }: Installation, { id }: Sent) =>
   Effect.map(
     query<{ receipts: number; events: number; deliveries: number }>(

@@ -17,7 +17,6 @@ import {
 import { type CuttingProxy, cuttingProxy } from "./CuttingProxy.ts"
 import { type DatabaseServer, startDatabaseServer } from "./DatabaseServer.ts"
 
-/** A process of the service that serves. */
 export interface Running extends ServiceProcess {
   readonly role: "api" | "worker"
   readonly baseUrl: string
@@ -85,11 +84,9 @@ const startProcess = Effect.fnUntraced(function* (
   return { process: { ...service, role, baseUrl }, key, organizationId }
 })
 
-/** The database of an installation. */
 interface Database {
   readonly server: DatabaseServer
   readonly proxy: CuttingProxy
-  /** As the processes have it. */
   readonly url: string
   readonly query: Installation["query"]
 }
@@ -165,9 +162,7 @@ export const installation = Effect.fnUntraced(function* (
   return running
 })
 
-/** The processes of a role that run now. */
 export const ofRole = ({ processes }: Installation, role: Running["role"]): ReadonlyArray<Running> =>
   processes.filter((process) => process.role === role)
 
-/** A request to a process, at its own address. */
 export const requestToProcess = ({ baseUrl }: Running) => requestTo(baseUrl)

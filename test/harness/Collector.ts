@@ -150,7 +150,6 @@ export interface CollectedLog {
   readonly attributes: Plain
 }
 
-/** What was received so far. */
 export interface Collector {
   readonly url: string
   readonly spans: () => ReadonlyArray<CollectedSpan>
@@ -213,7 +212,6 @@ const logsOf = (body: string): ReadonlyArray<CollectedLog> =>
     )
   )
 
-/** Starts a collector; it ends with the scope. */
 export const makeCollector: Effect.Effect<Collector, never, Scope.Scope> = Effect.gen(function* () {
   const received: Array<{
     readonly path: string

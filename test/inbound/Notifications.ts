@@ -80,13 +80,11 @@ export const atEndpoints = (tenant: Tenant, method: string, path: string, body?:
 export const setActive = (tenant: Tenant, { id }: { readonly id: string }, active: boolean) =>
   atEndpoints(tenant, "PATCH", `/${id}`, { active })
 
-/** Unlinks a tenant's account. */
 export const unlink = (tenant: Tenant) =>
   Effect.flatMap(TestService, ({ services }) =>
     Context.get(services, Accounts).unlink({ organizationId: tenant.id, environment: "sandbox" }, operator)
   )
 
-/** A provider event id that no other test has. */
 export const newEventId = () => `evt_${crypto.randomUUID().replaceAll("-", "")}`
 
 export interface NotificationOptions {

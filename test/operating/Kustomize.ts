@@ -86,7 +86,6 @@ const patch = (manifest: Manifest, text: string): void => {
   }
 }
 
-/** The manifests in a file. */
 export const manifestsIn = (file: string): ReadonlyArray<Manifest> =>
   parseAllDocuments(readFileSync(file, "utf8")).map((document) => document.toJS({ maxAliasCount: 100 }))
 

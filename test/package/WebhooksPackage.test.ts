@@ -85,11 +85,8 @@ onService()("the package of the consumer's kit", (it) => {
     })
   )
 
-  it.effect("can be imported, and required where Node takes modules so", () =>
+  it.effect("can be required where Node takes modules so", () =>
     Effect.promise(async () => {
-      const esm = `import { verifyWebhook } from "connected-payments-webhooks"; console.log(typeof verifyWebhook)`
-      const imported = await run(process.execPath, ["--input-type=module", "-e", esm], { cwd: project })
-      expect(imported.stdout.trim()).toBe("function")
       // From Node 20.19 on
       if (Reflect.get(process.features, "require_module") !== true) return
       const cjs = `console.log(typeof require("connected-payments-webhooks").verifyWebhook)`

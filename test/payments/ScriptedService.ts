@@ -54,7 +54,6 @@ export const scriptedTenant = Effect.gen(function* () {
     accountId,
     send: (method: string, path: string, options: RequestOptions = {}) =>
       request(method, `/v2/organizations/${id}/provider${path}`, { key, ...options }),
-    /** The calls on this tenant's account. */
     calls: () => provider.calls.filter(({ headers }) => headers["stripe-account"] === accountId)
   }
 })

@@ -11,7 +11,6 @@ import { emptyDataDirectory, startService, stop } from "./ServiceProcess.ts"
 
 /** The service as real processes, on one database and one provider. */
 
-/** A running process of the service. */
 export interface ServiceProcess {
   readonly baseUrl: string
   readonly request: TestService["Type"]["request"]

@@ -222,41 +222,26 @@ onSharedService("a client generated from the OpenAPI document", (it) => {
       writeFileSync(join(folder, "pay.py"), payInPython)
       // Without its hooks, which only format
       writeFileSync(join(folder, "config.json"), JSON.stringify({ post_hooks: [] }))
-      const options = [
-        "--path",
-        "openapi.json",
-        "--output-path",
-        "payments",
-        "--meta",
-        "none",
-        "--config",
-        "config.json"
-      ]
+      const options = "--path openapi.json --output-path payments --meta none --config config.json".split(" ")
       yield* run("python3", ["-m", "openapi_python_client", "generate", ...options], folder)
       yield* run("python3", ["-m", "compileall", "-q", "payments"], folder)
-      const printed = yield* run("python3", ["pay.py"], folder, yield* access)
-      expect(printed.trim()).toBe("paid 3000")
+      expect((yield* run("python3", ["pay.py"], folder, yield* access)).trim()).toBe("paid 3000")
     },
     limit
   )
 
   it.scoped.skipIf(!hasGoGenerator)(
     "in Go compiles and does a payment of more than 32 bits (skipped unless go has oapi-codegen in its cache)",
-    () =>
-      Effect.gen(function* () {
-        const folder = yield* workFolder
-        writeFileSync(join(folder, "go.mod"), goModule)
-        writeFileSync(join(folder, "pay.go"), payInGo)
-        writeFileSync(join(folder, "config.yaml"), goConfig)
-        yield* run(
-          "go",
-          ["run", `${goGenerator}/cmd/oapi-codegen`, "-config", "config.yaml", "openapi.json"],
-          folder,
-          goOffline
-        )
-        const printed = yield* run("go", ["run", "."], folder, { ...goOffline, ...(yield* access) })
-        expect(printed.trim()).toBe("paid 5000000000")
-      }),
+    function* () {
+      const folder = yield* workFolder
+      writeFileSync(join(folder, "go.mod"), goModule)
+      writeFileSync(join(folder, "pay.go"), payInGo)
+      writeFileSync(join(folder, "config.yaml"), goConfig)
+      const generating = ["run", `${goGenerator}/cmd/oapi-codegen`, "-config", "config.yaml", "openapi.json"]
+      yield* run("go", generating, folder, goOffline)
+      const printed = yield* run("go", ["run", "."], folder, { ...goOffline, ...(yield* access) })
+      expect(printed.trim()).toBe("paid 5000000000")
+    },
     limit
   )
 })

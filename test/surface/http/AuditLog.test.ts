@@ -46,12 +46,10 @@ const stored = Effect.flatMap(
     WHERE organization_id = ${organization.id} ORDER BY id DESC`
 )
 
-/** The records that an effect left. */
 const leftBy = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const before = new Set((yield* stored).map(({ id }) => id))
-    const answer = yield* effect
-    return { answer, left: (yield* stored).filter(({ id }) => !before.has(id)) }
+    return { answer: yield* effect, left: (yield* stored).filter(({ id }) => !before.has(id)) }
   })
 
 /** The writes of the API: what they do and to what, as a record says it. */

@@ -60,7 +60,6 @@ const holdingTheNextAnswer = Effect.gen(function* () {
   return { given: Deferred.await(given), letGo: Deferred.succeed(letGo, undefined) }
 })
 
-/** As if somebody else had revoked it. */
 const revokedElsewhere = (id: string) => inDatabase`UPDATE payments.api_keys SET revoked_at = now() WHERE id = ${id}`
 
 onApi("the remembered look-up of a key", (it) => {

@@ -48,7 +48,6 @@ interface Sample {
   /** Which of a tenant's things the path names. */
   readonly id?: keyof Things
   readonly body?: (things: Things) => Readonly<Record<string, unknown>>
-  /** Its query, if it has to have one. */
   readonly query?: string
   /** Sent as it is, in place of a JSON body. */
   readonly raw?: Uint8Array
@@ -222,7 +221,6 @@ export const samples: Readonly<Record<string, Sample>> = {
   [`POST ${M}/endpoints/:id/replays/:replayId/cancel`]: { permission: "webhook-endpoints:write", id: "endpointId" }
 }
 
-/** The operations that need a credential. */
 export const authenticatedOperations: ReadonlyArray<Operation> = operations.filter(
   ({ permission }) => permission !== undefined
 )
@@ -239,7 +237,6 @@ export const sampleOf = (operation: Operation): Sample => {
 export const isProviderOperation = ({ path }: Operation): boolean =>
   path.startsWith(P) && !path.startsWith(`${P}/checkout-pages`)
 
-/** The path of an operation, its parameters filled in. */
 export const pathOf = (operation: Operation, organizationId: string, things: Things): string => {
   const { id, query = "" } = sampleOf(operation)
   const path = operation.path
@@ -280,7 +277,6 @@ interface State {
   readonly changes: number
 }
 
-/** What there is now. */
 const currentState: Effect.Effect<State, never, TestService> = Effect.gen(function* () {
   const service = yield* TestService
   // What happened before may still be on its way from the provider
@@ -296,7 +292,6 @@ const expectUnchanged = (before: State): Effect.Effect<void, never, TestService>
     expect(yield* tenantData(service)).toEqual(before.rows)
   })
 
-/** Holds attempts to have changed nothing. */
 export const changesNothing = Effect.fnUntraced(function* <Step extends Steps>(attempts: Attempts<Step>) {
   const before = yield* currentState
   yield* Effect.gen(attempts)
@@ -315,7 +310,6 @@ type Attempts<Step extends Steps> = () => Generator<Step, unknown, never>
 export const attemptsThatChangeNothing = <R0 = never>(preparation: Effect.Effect<unknown, never, R0> = Effect.void) => {
   let before: State | undefined
   return {
-    /** Makes attempts. */
     attempt: Effect.fnUntraced(function* <Step extends Steps>(attempts: Attempts<Step>) {
       if (before === undefined) {
         yield* preparation
@@ -459,7 +453,6 @@ export const makeThings = Effect.fnUntraced(function* (
   const page = { title: "Coffee", items: [{ price: priceId, quantity: 1 }] }
   const checkoutPageId = yield* post("/provider/checkout-pages", page)
   const deletableCheckoutPageId = yield* post("/provider/checkout-pages", page)
-  const money = yield* makeMoney(service, { organizationId, key, priceId })
   return {
     endpointId,
     deletableEndpointId,
@@ -474,6 +467,6 @@ export const makeThings = Effect.fnUntraced(function* (
     paymentLinkId,
     checkoutPageId,
     deletableCheckoutPageId,
-    ...money
+    ...(yield* makeMoney(service, { organizationId, key, priceId }))
   }
 }, Effect.orDie)
