@@ -18,7 +18,6 @@ export interface Bench {
   readonly run: Effect.Effect<ReadonlyArray<Figure>, unknown, Scope.Scope>
 }
 
-/** The middle one; of an even number, the lower of the two in the middle. */
 export const median = (values: ReadonlyArray<number>): number =>
   values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN
 

@@ -232,7 +232,6 @@ const readPackage = (): typescript.Program => {
 
 export interface ProviderDefinitions<Name extends string> {
   readonly definitions: Readonly<Record<string, Json>>
-  /** The definition's name of each of the named types. */
   readonly definitionOf: (name: Name) => string
 }
 
@@ -258,7 +257,6 @@ export const providerDefinitions = <Name extends string>(
   }
 }
 
-/** A check for each of the types that there are definitions of. */
 export const checksOf = <Name extends string>({
   definitionOf,
   definitions

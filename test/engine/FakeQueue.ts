@@ -55,7 +55,6 @@ export class FakeQueue {
       )
   }
 
-  /** Answers all attempts, those to come included. */
   answer(outcome: AttemptOutcome): void {
     Deferred.unsafeDone(this.#answer, Effect.succeed(outcome))
   }

@@ -33,7 +33,6 @@ const lookedWithin = Effect.fnUntraced(function* (window: number) {
   return values
 })
 
-/** What is set when a process of these roles looks. */
 const namesSetBy = (roles: { readonly api: boolean; readonly worker: boolean }) =>
   Effect.gen(function* () {
     const looks: Array<Effect.Effect<void>> = []

@@ -11,7 +11,6 @@ import { listening } from "../harness/Listening.ts"
 
 const fixture = (name: string): string => readFileSync(new URL(`./fixtures/${name}`, import.meta.url), "utf8")
 
-/** The certificate of the https consumers, for the name `localhost`. */
 export const certificate = fixture("localhost.cert.pem")
 
 export interface Consumer {

@@ -32,7 +32,6 @@ const dueNow = (endpointId: string) =>
       UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE endpoint_id = ${endpointId}`
   )
 
-/** A destination that treats connections as it is told, on loopback. */
 const rawDestination = (onRequest: (socket: Socket) => void) =>
   Effect.map(listening(createServer((socket) => socket.once("data", () => onRequest(socket)))), (port) => ({
     url: `http://127.0.0.1:${port}/hook`

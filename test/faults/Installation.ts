@@ -28,7 +28,6 @@ export interface Start {
   readonly settings?: Readonly<Record<string, string>>
 }
 
-/** Processes of the service on one database server, behind a proxy, and one provider. */
 export interface Installation {
   readonly directory: string
   readonly local: LocalFile
@@ -91,7 +90,6 @@ interface Database {
   readonly query: Installation["query"]
 }
 
-/** One server, behind a proxy. */
 const singleDatabase = Effect.fnUntraced(function* (directory: string) {
   const server = yield* startDatabaseServer(directory)
   const proxy = yield* cuttingProxy(server.port)

@@ -153,13 +153,11 @@ export interface CollectedLog {
 export interface Collector {
   readonly url: string
   readonly spans: () => ReadonlyArray<CollectedSpan>
-  /** The points of a metric in the newest export that has it. */
   readonly metric: (name: string) => ReadonlyArray<CollectedPoint>
   readonly metricNames: () => ReadonlySet<string>
   readonly logs: () => ReadonlyArray<CollectedLog>
   /** The content types of its requests, newest last. */
   readonly contentTypes: () => ReadonlyArray<string>
-  /** Everything as it came. */
   readonly text: () => string
 }
 

@@ -105,7 +105,6 @@ export const signInMember = (
     return yield* signIn(email)
   })
 
-/** A signed-in person who has just made an organization. */
 export const signInOwner = Effect.gen(function* () {
   const person = yield* signIn(newEmail())
   const created = yield* person.request("POST", "/identity/organizations", { body: { name: "Bakery" } })

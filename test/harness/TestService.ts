@@ -36,7 +36,6 @@ export interface Answer {
 
 export interface RequestOptions {
   readonly key?: string
-  /** Sent as JSON. */
   readonly body?: unknown
   /** Sent as it is, in place of `body`. */
   readonly raw?: string | Uint8Array
@@ -148,7 +147,6 @@ export const testSettings: ServiceOptions["settings"] = {
 /** Where the service under test is said to be: its origin is a trusted one. */
 export const testPublicUrl = "https://payments.example"
 
-/** Where the test's payers return to. */
 export const testReturnUrls = {
   checkoutSuccessUrl: "https://shop.example/thanks?session_id={CHECKOUT_SESSION_ID}",
   checkoutCancelUrl: "https://shop.example/cart"

@@ -174,7 +174,6 @@ export const withoutProvider = <A, E, R>(accountId: string, effect: Effect.Effec
       .pipe(Effect.zipRight(effect), Effect.ensuring(emulator.clearFaults))
   )
 
-/** A receipt of the sandbox's, as it is asked for. */
 export const receiptKey = (providerEventId: string) => ({ environment: "sandbox", providerEventId }) as const
 
 /** What became of a notification: nothing where there is no receipt of it. */

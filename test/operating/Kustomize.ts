@@ -9,7 +9,6 @@ import { parse, parseAllDocuments } from "yaml"
  * if that is installed.
  */
 
-/** A manifest, as far as all have the same form. */
 export interface Manifest {
   readonly apiVersion: string
   readonly kind: string

@@ -9,7 +9,6 @@ export const platformKey = "sk_test_scriptedplatformkey"
 
 export const platformId = "acct_ThePlatform"
 
-/** The service over a provider that does as it is told. */
 export class ScriptedService extends Context.Tag("test/provider/ScriptedService")<
   ScriptedService,
   StartedService & { readonly provider: ScriptedProvider }

@@ -32,7 +32,6 @@ export interface Installation {
     use: (lost: { readonly count: () => number }) => Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R>
   readonly processes: readonly [ServiceProcess, ServiceProcess]
-  /** Another process; it ends with the scope. */
   readonly start: Effect.Effect<ServiceProcess, unknown, Scope.Scope>
 }
 

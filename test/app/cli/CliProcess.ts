@@ -48,7 +48,6 @@ export interface Ended {
 /** Settings of the machine that runs the tests must not reach the commands. */
 const bare = { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "" }
 
-/** A command that is under way. */
 export interface Started {
   readonly ended: Effect.Effect<Ended>
   readonly printed: () => Readonly<Record<"stdout" | "stderr", string>>
@@ -99,7 +98,6 @@ export const startCli = (
     ({ stop }) => stop
   )
 
-/** Runs a command to its end. */
 export const cli = (environment: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) =>
   Effect.scoped(Effect.flatMap(startCli(environment, ...args), ({ ended }) => ended))
 

@@ -25,7 +25,6 @@ const masterKey = (id: string, byte: number): MasterKey => ({
   key: Redacted.make(new Uint8Array(32).fill(byte))
 })
 
-/** The key of the service under test, and those that the tests bring. */
 const [serviceKey] = testMasterKeys
 const newKey = masterKey("next", 8)
 const lostKey = masterKey("lost", 9)

@@ -81,7 +81,6 @@ export const startScript = (
     ({ child }) => end(child)
   )
 
-/** The first line of a process's output. */
 export const firstLine = (started: {
   readonly child: ChildProcess
   readonly log: () => string

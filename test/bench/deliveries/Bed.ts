@@ -122,7 +122,6 @@ export const transactions = ({ query }: Pick<Database, "query">) =>
     ([row]) => Number(row?.["count"])
   )
 
-/** A connection that a bench queries on. */
 export const connectTo = (url: string) =>
   Effect.map(
     connectionTo(url),
@@ -187,7 +186,6 @@ export const makeEndpoint = Effect.fnUntraced(
   Effect.provide(Cipher.layer([{ id: masterKey.id, key: Redacted.make(new Uint8Array(masterKey.bytes)) }]))
 )
 
-/** An organization of the bench's, with a sandbox. */
 export const makeOrganization = Effect.fnUntraced(function* ({ query }: Pick<Database, "query">) {
   const organizationId = randomUUID()
   yield* query("INSERT INTO payments.organizations (id, name) VALUES ($1, 'Bench')", [organizationId])
@@ -195,7 +193,6 @@ export const makeOrganization = Effect.fnUntraced(function* ({ query }: Pick<Dat
   return organizationId
 })
 
-/** Makes an endpoint for each URL, four to an organization. */
 export const makeEndpoints = Effect.fnUntraced(function* (database: Database, urls: ReadonlyArray<string>) {
   const endpoints: Array<BenchEndpoint> = []
   let organizationId = ""

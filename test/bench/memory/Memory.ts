@@ -56,7 +56,6 @@ const familysMegabytes = (pid: number) =>
   })
 
 interface Held {
-  /** Of the service and its PostgreSQL. */
   readonly all: number
   /** The part of it that is no file. */
   readonly own: number

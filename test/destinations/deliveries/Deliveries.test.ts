@@ -1,7 +1,6 @@
-import { expect } from "@effect/vitest"
+import { expect, vi } from "@effect/vitest"
 import { Context, Duration, Effect } from "effect"
 import pg from "pg"
-import { vi } from "vitest"
 import { queueStart } from "../../../src/engine/queue/Claim.ts"
 import { Queue } from "../../../src/engine/queue/Queue.ts"
 import { EndpointId } from "../../../src/platform/kit/Ids.ts"

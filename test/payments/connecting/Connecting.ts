@@ -66,7 +66,6 @@ export const titleOf = ({ headers, text }: Answer): string => {
   return /<h1>(.*)<\/h1>/.exec(text)?.[1] ?? ""
 }
 
-/** The provider as the platform sees it. */
 export const platform = Effect.map(TestService, ({ emulator, options }) => {
   const { sandbox: credentials } = options.provider
   if (credentials._tag === "None") throw new Error("The sandbox has credentials")

@@ -25,7 +25,6 @@ const read = (images: ImageStore["Type"], name: ImageName) =>
     )
   )
 
-/** What every store of images keeps to. */
 const conforms = (name: string, store: Layer.Layer<ImageStore>) =>
   layer(store, { timeout: "60 seconds" })(`images in ${name}`, (it) => {
     it.effect("come back byte for byte, in each format", function* () {

@@ -22,7 +22,6 @@ const encrypt = (text: string, context = "row 1", by = cipher) =>
 const decrypts = (encrypted: Parameters<Cipher["Type"]["decrypt"]>[0], context = "row 1", by = cipher) =>
   Effect.runSyncExit(by.decrypt(encrypted, context))
 
-/** Any text that has UTF-8. */
 const texts = FastCheck.string({ unit: "grapheme" })
 
 describe("an encrypted secret", () => {

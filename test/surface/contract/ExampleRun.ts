@@ -22,7 +22,6 @@ import { png } from "../../payments/images/Pictures.ts"
 
 /** What the run sent and was answered. */
 export interface Recording {
-  /** In the order of the calls. */
   readonly exchanges: ReadonlyArray<{ readonly group: string; readonly name: string; readonly example: Example }>
   /** Answers of refused requests by the error's tag. */
   readonly refusals: Readonly<Record<string, unknown>>

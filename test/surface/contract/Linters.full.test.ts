@@ -56,7 +56,6 @@ const repeats = (name: string, description: string): boolean => {
   return wordsIn(description).every((word) => known.has(word) || empty.has(word) || empty.has(`${word}s`))
 }
 
-/** Every field of a schema with its description. */
 const saidOf = (schema: unknown): ReadonlyArray<readonly [name: string, description: string]> => {
   if (Array.isArray(schema)) return schema.flatMap(saidOf)
   if (!Predicate.isRecord(schema)) return []

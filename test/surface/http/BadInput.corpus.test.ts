@@ -30,7 +30,6 @@ class Fixture extends Context.Tag("test/BadInput/Fixture")<Fixture, { readonly t
 
 type Kind = "string" | "number" | "boolean" | "array" | "object"
 
-/** One value of every kind of JSON. */
 const valuesOfKinds: Readonly<Record<Kind, unknown>> = {
   string: "text",
   number: 12_345,

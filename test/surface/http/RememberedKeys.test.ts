@@ -1,7 +1,6 @@
-import { expect } from "@effect/vitest"
+import { expect, vi } from "@effect/vitest"
 import { Context, Deferred, Duration, Effect, Fiber } from "effect"
 import pg from "pg"
-import { vi } from "vitest"
 import { credentialPolicies } from "../../../src/identity/keys/CredentialLimits.ts"
 import { Keys, presentedKey } from "../../../src/identity/keys/Keys.ts"
 import { inDatabase, onOneService, TestService } from "../../harness/TestService.ts"

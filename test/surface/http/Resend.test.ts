@@ -11,7 +11,6 @@ import { asTenant, makeTenant, notification, notify, subscribe, type Tenant } fr
 import { waitsForLock } from "../../platform/storage/PartitionBed.ts"
 import { expectFailure } from "./Refusals.ts"
 
-/** A tenant with one delivery that has failed, as an attempt leaves it. */
 const failedDelivery = Effect.fnUntraced(function* (attempts = 6) {
   const { sql } = yield* TestService
   const tenant = yield* makeTenant

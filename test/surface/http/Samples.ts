@@ -51,7 +51,6 @@ interface Sample {
   readonly query?: string
   /** Sent as it is, in place of a JSON body. */
   readonly raw?: Uint8Array
-  /** What it answers. Default 200. */
   readonly status?: number
   /** Brings back what the request uses up, where it can be made only once. */
   readonly restore?: (sql: SqlClient.SqlClient, things: Things) => Effect.Effect<unknown, SqlError.SqlError>
@@ -317,7 +316,6 @@ export const attemptsThatChangeNothing = <R0 = never>(preparation: Effect.Effect
       }
       yield* Effect.gen(attempts)
     }),
-    /** Holds all of them to have changed nothing. */
     expectNoChange: Effect.suspend(() => {
       if (before === undefined) throw new Error("Nothing was attempted: the tests of the attempts run first")
       return expectUnchanged(before)
