@@ -34,8 +34,7 @@ const asFile = (text: string | undefined) => {
     .split("\n")
     .map((line) => line.trimEnd())
     .filter((line) => line !== "")
-  const indents = lines.slice(1).map((line) => /^ */.exec(line)?.[0].length ?? 0)
-  const indent = Math.min(...indents)
+  const indent = Math.min(...lines.slice(1).map((line) => /^ */.exec(line)?.[0].length ?? 0))
   return `${lines.map((line, index) => (index === 0 ? line.trimStart() : line.slice(indent))).join("\n")}\n`
 }
 
@@ -63,8 +62,7 @@ layer(QueueBench.layer, { timeout: "60 seconds" })("the statements of the queue"
     const { makeEndpoint, queues, seed } = yield* QueueBench
     const [queue] = queues
     yield* seed(yield* makeEndpoint)
-    const claimed = claimFrom(queue, idle)
-    const recorded = Effect.flatMap(claimed, (deliveries) =>
+    const recorded = Effect.flatMap(claimFrom(queue, idle), (deliveries) =>
       queue.finish(deliveries.map((delivery) => finished(delivery, 204, { state: "delivered" })))
     )
     const texts = yield* sentBy(recorded, /payments\.delivery_queue/)

@@ -80,7 +80,6 @@ it.scopedLive("a second process on a data directory leaves the first one's emula
   expect(yield* isKept).toEqual([true, true])
   expect(yield* port).toBe(portOfFirst)
 
-  const next = yield* started(shared)
-  expect(new URL(next.url).port).toBe(portOfFirst)
+  expect(new URL((yield* started(shared)).url).port).toBe(portOfFirst)
   expect(yield* isKept).toEqual([true, true])
 })

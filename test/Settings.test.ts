@@ -19,7 +19,6 @@ const good = (variables: Variables): SettingsShape => {
   return result.right
 }
 
-/** The lines of a refusal. */
 const refusal = (variables: Variables): ReadonlyArray<string> => {
   const result = read(variables)
   return Either.isLeft(result) ? result.left.message.split("\n") : []

@@ -1,6 +1,5 @@
 import { Console, Effect, type Scope } from "effect"
 
-/** One measured number. */
 export interface Figure {
   readonly bench: string
   /** What was measured, e.g. a server or a size. */
@@ -19,15 +18,12 @@ export interface Bench {
   readonly run: Effect.Effect<ReadonlyArray<Figure>, unknown, Scope.Scope>
 }
 
-/** The middle one; of an even number, the lower of the two in the middle. */
 export const median = (values: ReadonlyArray<number>): number =>
   values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN
 
-/** The value below which this share of them is. */
 export const percentile = (values: ReadonlyArray<number>, share: number): number =>
   values.toSorted((a, b) => a - b)[Math.max(0, Math.ceil(values.length * share) - 1)] ?? Number.NaN
 
-/** One round after the other, each by its number. */
 export const inRounds = <Round, E, R>(rounds: number, round: (number: number) => Effect.Effect<Round, E, R>) =>
   Effect.forEach(
     Array.from({ length: rounds }, (_, index) => index + 1),
@@ -77,10 +73,9 @@ const rounded = (value: number): string =>
 /** The figures for people: a row per case, a column per metric. */
 export const table = (figures: ReadonlyArray<Figure>): string => {
   const metrics = [...new Set(figures.map(({ metric, unit }) => `${metric} (${unit})`))]
-  const cases = [...new Set(figures.map((figure) => figure.case))]
   const rows = [
     ["case", ...metrics],
-    ...cases.map((name) => [
+    ...[...new Set(figures.map((figure) => figure.case))].map((name) => [
       name,
       ...metrics.map((metric) => {
         const figure = figures.find((one) => one.case === name && `${one.metric} (${one.unit})` === metric)

@@ -6,7 +6,6 @@ import { eventuallyTrue } from "../harness/Eventually.ts"
 import { listening } from "../harness/Listening.ts"
 import { describe, expect, it } from "../harness/Tests.ts"
 
-/** What the client makes of a server that answers so. */
 const streamOf = Effect.fnUntraced(function* (answer: RequestListener) {
   const port = yield* listening(createServer(answer))
   const items: Array<EventStreamItem> = []

@@ -17,7 +17,6 @@ const check = providerChecks({
 
 const pages = { returnUrl: "https://payments.example/return", refreshUrl: "https://payments.example/refresh" }
 
-/** As it is on the wire. */
 const wire = (answer: object): unknown => JSON.parse(JSON.stringify(answer))
 
 /** An account that is created, and where its link's page is. */
@@ -26,8 +25,7 @@ const onboarding = Effect.gen(function* () {
   const stripe = sdk(emulator.url)
   const account = yield* call(() => stripe.accounts.create(accountParams({ marker: "m" })))
   const link = yield* call(() => stripe.accountLinks.create(onboardingParams({ accountId: account.id }, pages)))
-  const page = (yield* raw("", link.url)).headers.get("location")
-  return { account, emulator, link, page, stripe }
+  return { account, emulator, link, page: (yield* raw("", link.url)).headers.get("location"), stripe }
 })
 
 describe("connecting an account", () => {
@@ -73,8 +71,7 @@ describe("connecting an account", () => {
       stripe.oauth.deauthorize({ client_id: emulator.oauthClientId, stripe_user_id: account })
     )
     expect(check("deauthorization")(wire(ended))).toEqual([])
-    const listed = yield* raw(emulator.url, `/_emulator/events?account=${account}`)
-    const [told] = JSON.parse(listed.text).data
+    const [told] = JSON.parse((yield* raw(emulator.url, `/_emulator/events?account=${account}`)).text).data
     expect(check("account.application.deauthorized")(told.event)).toEqual([])
   })
 })

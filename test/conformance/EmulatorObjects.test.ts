@@ -108,7 +108,6 @@ function eventTypesOf<const Names extends Readonly<Record<string, string>>>(name
 type Checked = Parameters<typeof check>[0]
 type Lists = ReadonlyArray<readonly [Checked, string]>
 
-/** What an account is answered. */
 const reader = (url: string, account: string) => (path: string) =>
   Effect.map(raw(url, path, { headers: { "stripe-account": account } }), ({ text }): unknown => JSON.parse(text))
 

@@ -18,7 +18,6 @@ const likelihood = (depth: number): number => [0.8, 0.6, 0.5, 0.4, 0.3][depth] ?
 /** Types that need an object within an object without end would be a mistake of the definitions. */
 const deepest = 12
 
-/** What a text is where it is not free. */
 const knownTexts: ReadonlyArray<readonly [name: RegExp, values: ReadonlyArray<string>]> = [
   [/(^|_)currency$/, ["brl", "usd", "jpy", "eur"]]
 ]
@@ -64,8 +63,7 @@ class Chooser {
   }
 
   number(name: string): number {
-    const size = 10 ** this.below(13)
-    const number = this.below(size)
+    const number = this.below(10 ** this.below(13))
     return counted.test(name) || this.happens(0.8) ? number : -number
   }
 }
@@ -152,9 +150,7 @@ const withUnknownFields = (value: unknown, choose: Chooser): unknown => {
   return Object.fromEntries([...known, ...unknown])
 }
 
-/** A made-up object. */
 export interface ProviderObject {
-  /** As the types have it. */
   readonly exact: Json
   /** The same with fields that the types do not know. */
   readonly extended: Json

@@ -11,7 +11,6 @@ import type typescript from "../../node_modules/ts-json-schema-generator/node_mo
  * types do not know is refused, and so is a word outside the known ones, although the provider may add to them.
  */
 
-/** A JSON Schema, or a part of one. */
 export type Json = Readonly<Record<string, unknown>>
 
 const require = createRequire(import.meta.url)
@@ -113,7 +112,6 @@ class Walk {
   }
 }
 
-/** A type of the package. */
 export interface ProviderType {
   /** The file under `resources`, without extension: `Checkout/Sessions`. */
   readonly file: string
@@ -232,14 +230,11 @@ const readPackage = (): typescript.Program => {
   return program
 }
 
-/** The definitions of the named types and of all that they are made of. */
 export interface ProviderDefinitions<Name extends string> {
   readonly definitions: Readonly<Record<string, Json>>
-  /** The definition's name of each of the named types. */
   readonly definitionOf: (name: Name) => string
 }
 
-/** Definitions of the named types. */
 export const providerDefinitions = <Name extends string>(
   wanted: Readonly<Record<Name, ProviderType>>
 ): ProviderDefinitions<Name> => {
@@ -262,7 +257,6 @@ export const providerDefinitions = <Name extends string>(
   }
 }
 
-/** A check for each of the types that there are definitions of. */
 export const checksOf = <Name extends string>({
   definitionOf,
   definitions
@@ -274,7 +268,6 @@ export const checksOf = <Name extends string>({
   }
 }
 
-/** A check for each of the named types. */
 export const providerChecks = <Name extends string>(
   wanted: Readonly<Record<Name, ProviderType>>
 ): ((name: Name) => Check) => checksOf(providerDefinitions(wanted))

@@ -1,8 +1,7 @@
-import { describe, expect } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, Option, Scope } from "effect"
 import { AttemptPool, sharedScheduler } from "../../src/engine/attempts/Attempts.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 
 /** A pool whose attempts wait to be ended, each by its name. */
 const held = Effect.gen(function* () {

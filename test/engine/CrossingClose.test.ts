@@ -1,13 +1,11 @@
 import type { Socket } from "node:net"
-import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { expect, layer } from "../harness/Tests.ts"
 import { type Consumer, post, tcpConsumer, transport } from "./TransportServers.ts"
 
 const postTo = ({ port }: Consumer, path = "/") => post(`http://127.0.0.1:${port}${path}`)
 
-const success = { httpStatus: 200, errorCode: null }
-
-describe("an attempt whose kept connection closes", () => {
+layer(transport())("an attempt whose kept connection closes", (it) => {
   const empty = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 
   /**
@@ -39,54 +37,51 @@ describe("an attempt whose kept connection closes", () => {
     { how: "ends", close: (socket) => socket.end() }
   ]
 
-  it.scopedLive.each(closes)(
+  it.scoped.each(closes)(
     "is sent once more on a new connection if the consumer $how the kept one, with nothing answered",
-    ({ close }) =>
-      Effect.gen(function* () {
-        const { consumer, requests } = yield* closingAtSecond(close, (socket) => socket.write(empty))
-        expect(yield* postTo(consumer, "/again")).toMatchObject(success)
-        expect(consumer.sockets).toHaveLength(3)
-        const [, , crossed, repeated, ...more] = requests
-        expect(crossed).toContain("POST /again ")
-        expect(repeated).toBe(crossed)
-        expect(more).toEqual([])
-      }).pipe(Effect.provide(transport()))
+    function* ({ close }) {
+      const { consumer, requests } = yield* closingAtSecond(close, (socket) => socket.write(empty))
+      expect(yield* postTo(consumer, "/again")).toMatchObject({ httpStatus: 200, errorCode: null })
+      expect(consumer.sockets).toHaveLength(3)
+      const [, , crossed, repeated, ...more] = requests
+      expect(crossed).toContain("POST /again ")
+      expect(repeated).toBe(crossed)
+      expect(more).toEqual([])
+    }
   )
 
-  it.scopedLive.each(closes)("is not sent a third time if the consumer $how that connection as well", ({ close }) =>
-    Effect.gen(function* () {
+  it.scoped.each(closes)(
+    "is not sent a third time if the consumer $how that connection as well",
+    function* ({ close }) {
       const { consumer, requests } = yield* closingAtSecond(close, close)
       expect(yield* postTo(consumer)).toMatchObject({ httpStatus: null, errorCode: "connection_reset" })
       expect(requests).toHaveLength(4)
       expect(consumer.sockets).toHaveLength(3)
-    }).pipe(Effect.provide(transport()))
+    }
   )
 
-  it.scopedLive.each(closes)("is not sent again if the consumer $how the connection in its answer", ({ close }) =>
-    Effect.gen(function* () {
+  it.scoped.each(closes)("is not sent again if the consumer $how the connection in its answer", function* ({ close }) {
+    const { consumer, requests } = yield* closingAtSecond(
+      (socket) => socket.write("HTTP/1.1 2", () => close(socket)),
+      (socket) => socket.write(empty)
+    )
+    expect(yield* postTo(consumer)).toMatchObject({ httpStatus: null, errorCode: "connection_reset" })
+    expect(requests).toHaveLength(3)
+  })
+
+  it.scoped.each(closes)(
+    "is not sent again if the consumer $how the connection after it was at work",
+    function* ({ close }) {
       const { consumer, requests } = yield* closingAtSecond(
-        (socket) => socket.write("HTTP/1.1 2", () => close(socket)),
+        (socket) => setTimeout(() => close(socket), 1200),
         (socket) => socket.write(empty)
       )
       expect(yield* postTo(consumer)).toMatchObject({ httpStatus: null, errorCode: "connection_reset" })
       expect(requests).toHaveLength(3)
-    }).pipe(Effect.provide(transport()))
+    }
   )
 
-  it.scopedLive.each(closes)(
-    "is not sent again if the consumer $how the connection after it was at work",
-    ({ close }) =>
-      Effect.gen(function* () {
-        const { consumer, requests } = yield* closingAtSecond(
-          (socket) => setTimeout(() => close(socket), 1200),
-          (socket) => socket.write(empty)
-        )
-        expect(yield* postTo(consumer)).toMatchObject({ httpStatus: null, errorCode: "connection_reset" })
-        expect(requests).toHaveLength(3)
-      }).pipe(Effect.provide(transport()))
-  )
-
-  it.scopedLive("has one time limit, however often it is sent", () =>
+  it.scoped("has one time limit, however often it is sent", () =>
     Effect.gen(function* () {
       const { consumer, requests } = yield* closingAtSecond(
         (socket) => socket.resetAndDestroy(),

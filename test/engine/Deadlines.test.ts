@@ -1,9 +1,8 @@
 import { connect, createServer } from "node:net"
 import { performance } from "node:perf_hooks"
-import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { Deadlines, Expiring } from "../../src/engine/transport/Connections.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { until } from "./TransportServers.ts"
 
 class Told extends Expiring {
@@ -19,7 +18,6 @@ class Told extends Expiring {
   }
 }
 
-/** Calls this when it expires. */
 const expiring = (tell: () => void): Expiring => new Told(tell)
 
 describe("deadlines", () => {

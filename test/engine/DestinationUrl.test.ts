@@ -1,5 +1,4 @@
 import { BlockList } from "node:net"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Either, FastCheck as fc, Layer } from "effect"
 import {
   addressPolicyFor,
@@ -14,7 +13,7 @@ import {
   resolveDestination
 } from "../../src/engine/transport/DestinationUrl.ts"
 import { nameServer } from "../destinations/endpoints/DestinationNameServer.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it, layer } from "../harness/Tests.ts"
 
 const judge = (text: string, allowLocal: boolean): string =>
   Either.match(parseDestinationUrl(text, { allowLocal }), { onLeft: ({ reason }) => reason, onRight: (url) => url })
@@ -265,8 +264,7 @@ const resolverThatMustNotBeAsked = Layer.succeed(DnsResolver, {
 describe("a destination's name", () => {
   it.effect("leads to all of its public addresses", () =>
     Effect.gen(function* () {
-      const addresses = yield* resolveDestination("example.com", publicAddressesOnly)
-      expect(addresses).toEqual([
+      expect(yield* resolveDestination("example.com", publicAddressesOnly)).toEqual([
         { address: "8.8.8.8", family: 4 },
         { address: "2606:4700:4700::1111", family: 6 }
       ])
@@ -325,21 +323,17 @@ describe("a destination's name", () => {
   )
 })
 
-describe("the system's resolver", () => {
-  it.live("resolves localhost to loopback", () =>
-    Effect.gen(function* () {
-      const addresses = yield* (yield* DnsResolver).resolve("localhost")
-      expect(addresses.length).toBeGreaterThan(0)
-      expect(addresses.every(({ address }) => isLoopbackAddress(address))).toBe(true)
-    }).pipe(Effect.provide(DnsResolver.layer))
-  )
+layer(DnsResolver.layer)("the system's resolver", (it) => {
+  it.effect("resolves localhost to loopback", function* () {
+    const addresses = yield* (yield* DnsResolver).resolve("localhost")
+    expect(addresses.length).toBeGreaterThan(0)
+    expect(addresses.every(({ address }) => isLoopbackAddress(address))).toBe(true)
+  })
 
-  it.live("says that a name is unresolvable, in bounded time", () =>
-    Effect.gen(function* () {
-      const error = yield* Effect.flip((yield* DnsResolver).resolve("no-such-name.invalid"))
-      expect(error).toMatchObject({ _tag: "DestinationUnresolvable", hostname: "no-such-name.invalid" })
-    }).pipe(Effect.provide(DnsResolver.layer))
-  )
+  it.effect("says that a name is unresolvable, in bounded time", function* () {
+    const error = yield* Effect.flip((yield* DnsResolver).resolve("no-such-name.invalid"))
+    expect(error).toMatchObject({ _tag: "DestinationUnresolvable", hostname: "no-such-name.invalid" })
+  })
 })
 
 describe("a name server's answer", () => {
@@ -401,8 +395,7 @@ describe("a name server's answer", () => {
 
   it.scopedLive.each(["empty.example", "unknown.example", "silent.example"])("may be none: %s", (hostname) =>
     Effect.gen(function* () {
-      const error = yield* Effect.flip(resolve(hostname))
-      expect(error).toMatchObject({ _tag: "DestinationUnresolvable", hostname })
+      expect(yield* Effect.flip(resolve(hostname))).toMatchObject({ _tag: "DestinationUnresolvable", hostname })
     })
   )
 })

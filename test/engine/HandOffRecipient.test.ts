@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventuallyIs, eventuallyTrue } from "../harness/Eventually.ts"
-import { onService, TestService, testSettings } from "../harness/TestService.ts"
+import { inDatabase, onService, TestService, testSettings } from "../harness/TestService.ts"
 import { makeTenant, notification, notify, subscribe } from "../inbound/Notifications.ts"
 import { deliveriesOf } from "./Sending.ts"
 
@@ -95,13 +95,12 @@ onService(settings)("a new delivery", (it) => {
   )
 
   it.scoped("finds its place free, however often its tenant changed between look-up and storing", function* () {
-    const { sql } = yield* TestService
     const consumer = yield* makeConsumer
     const { endpoint, tenant } = yield* subscribed(consumer.url)
     yield* notify(notification(tenant.accountId))
     // What was remembered is wrong each time: nothing is stored at first, and the places kept for it are given up
     for (let n = 2; n <= 6; n += 1) {
-      yield* sql`UPDATE payments.endpoints SET filters = filters WHERE id = ${endpoint.id}`
+      yield* inDatabase`UPDATE payments.endpoints SET filters = filters WHERE id = ${endpoint.id}`
       yield* notify(notification(tenant.accountId))
       yield* eventuallyTrue("the delivery", () => consumer.received.length === n)
       yield* eventuallyIs("the record", leases(endpoint.id), (left) => left.length === 0)
@@ -125,8 +124,7 @@ onService(settings)("a new delivery", (it) => {
 
 onService({ ...settings, roles: { api: true, worker: false } })("a new delivery", (it) => {
   it.scoped("waits for a claim if its process has no worker", function* () {
-    const consumer = yield* makeConsumer
-    const { endpoint, tenant } = yield* subscribed(consumer.url)
+    const { endpoint, tenant } = yield* subscribed((yield* makeConsumer).url)
     yield* notify(notification(tenant.accountId))
     expect(yield* leases(endpoint.id)).toMatchObject([{ leased: false, attempts: 0 }])
   })

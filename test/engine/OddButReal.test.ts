@@ -1,5 +1,5 @@
-import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { describe, expect, it, layer } from "../harness/Tests.ts"
 import { recorded } from "../servers/Servers.ts"
 import { post, rawConsumer, transport, until } from "./TransportServers.ts"
 
@@ -118,44 +118,36 @@ const expectTwice = (answer: string, closes: boolean, status: number, connection
     if (connections === 2) yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
   }).pipe(Effect.provide(transport()))
 
-describe("an odd answer that is a success", () => {
-  it.scopedLive.each(odd)(
+layer(transport())("an odd answer that is a success", (it) => {
+  it.scoped.each(odd)(
     "counts, and leaves a connection that is not used again: $what (closes: $closes)",
     ({ answer, closes = false, status, what }) =>
       expectTwice(answer, closes, status, usualAfterAll.includes(what) ? 1 : 2)
   )
 
-  it.scopedLive("does not hide another status: 100 before 410 is 410", () =>
-    Effect.gen(function* () {
-      const consumer = yield* rawConsumer(head("100 Continue") + head("410 Gone", "Content-Length: 0"), false)
-      const outcome = yield* post(`http://127.0.0.1:${consumer.port}/`)
-      expect(outcome).toMatchObject({ httpStatus: 410, errorCode: "http_error" })
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("does not hide another status: 100 before 410 is 410", function* () {
+    const consumer = yield* rawConsumer(head("100 Continue") + head("410 Gone", "Content-Length: 0"), false)
+    const outcome = yield* post(`http://127.0.0.1:${consumer.port}/`)
+    expect(outcome).toMatchObject({ httpStatus: 410, errorCode: "http_error" })
+  })
 
-  it.scopedLive("is none while it has only begun: 100 and then a close", () =>
-    Effect.gen(function* () {
-      const consumer = yield* rawConsumer(head("100 Continue"), true)
-      const outcome = yield* post(`http://127.0.0.1:${consumer.port}/`)
-      expect(outcome).toMatchObject({ httpStatus: null, errorCode: "connection_reset" })
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("is none while it has only begun: 100 and then a close", function* () {
+    const outcome = yield* post(`http://127.0.0.1:${(yield* rawConsumer(head("100 Continue"), true)).port}/`)
+    expect(outcome).toMatchObject({ httpStatus: null, errorCode: "connection_reset" })
+  })
 
-  it.scopedLive("is none while it has only begun: 100 and then nothing", () =>
+  it.scoped("is none while it has only begun: 100 and then nothing", () =>
     Effect.gen(function* () {
-      const consumer = yield* rawConsumer(head("100 Continue"), false)
-      const outcome = yield* post(`http://127.0.0.1:${consumer.port}/`)
+      const outcome = yield* post(`http://127.0.0.1:${(yield* rawConsumer(head("100 Continue"), false)).port}/`)
       expect(outcome).toMatchObject({ httpStatus: null, errorCode: "timeout" })
     }).pipe(Effect.provide(transport({ timeout: "150 millis" })))
   )
 
-  it.scopedLive("is refused if its head is larger than 64 KiB", () =>
-    Effect.gen(function* () {
-      const consumer = yield* rawConsumer(head("200 OK", ...cookies(70), "Content-Length: 0"), false)
-      const outcome = yield* post(`http://127.0.0.1:${consumer.port}/`)
-      expect(outcome).toMatchObject({ httpStatus: null, errorCode: "response_too_large" })
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("is refused if its head is larger than 64 KiB", function* () {
+    const consumer = yield* rawConsumer(head("200 OK", ...cookies(70), "Content-Length: 0"), false)
+    const outcome = yield* post(`http://127.0.0.1:${consumer.port}/`)
+    expect(outcome).toMatchObject({ httpStatus: null, errorCode: "response_too_large" })
+  })
 })
 
 describe("an answer as a real server sent it", () => {

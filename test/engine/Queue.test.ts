@@ -1,4 +1,3 @@
-import { expect } from "@effect/vitest"
 import { Duration, Effect, Either, Option, Redacted } from "effect"
 import { automaticDelays, jitter, maxAttempts, nextStep } from "../../src/engine/attempts/Outcome.ts"
 import { Destinations } from "../../src/engine/attempts/Signing.ts"
@@ -7,7 +6,7 @@ import type { Queue } from "../../src/engine/queue/Queue.ts"
 import type { Cipher } from "../../src/platform/kit/Cipher.ts"
 import { queueAgain } from "../destinations/deliveries/StoredDeliveries.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { layer } from "../harness/Tests.ts"
+import { expect, layer } from "../harness/Tests.ts"
 import { claimFrom, finished, idle, QueueBench, unconfirm } from "./QueueBench.ts"
 
 const only = (claimed: ReadonlyArray<ClaimedDelivery>): Effect.Effect<ClaimedDelivery> => {
@@ -28,7 +27,6 @@ const openCipher: Cipher["Type"] = {
   decrypt: ({ ciphertext }) => Effect.succeed(Redacted.make(Buffer.from(ciphertext).toString()))
 }
 
-/** A bench whose queue is empty. */
 const emptyBench = Effect.tap(QueueBench, ({ reset }) => reset)
 
 layer(QueueBench.layer, { timeout: "60 seconds" })("claim", (it) => {
@@ -99,8 +97,7 @@ layer(QueueBench.layer, { timeout: "60 seconds" })("claim", (it) => {
     const [dead, alive] = [yield* makeEndpoint, yield* makeEndpoint]
     yield* seed(dead, { count: 3000, dueInSeconds: -60 })
     const [single] = yield* seed(alive)
-    const inFlight = new Map([[dead.id, 16]])
-    const claimed = yield* claimFrom(queues[0], { ...idle, perEndpoint: 16, inFlight })
+    const claimed = yield* claimFrom(queues[0], { ...idle, perEndpoint: 16, inFlight: new Map([[dead.id, 16]]) })
     expect(claimed.map(({ id }) => id)).toEqual([single])
   })
 
@@ -178,8 +175,7 @@ const rowsReadByClaims = Effect.fnUntraced(function* ({ queues: [, queue], sql }
       (yield* claimFrom(queue, { ...idle, limit: 16 })).map((one) => finished(one, 204, { state: "delivered" }))
     )
   }
-  const after = yield* settled(before.updated + rounds * 16 * 2)
-  return after.rows - before.rows
+  return (yield* settled(before.updated + rounds * 16 * 2)).rows - before.rows
 })
 
 /** Looks at the empty queue until each connection keeps the plans of that: it does after the fifth run. */
@@ -408,8 +404,7 @@ layer(QueueBench.layer, { timeout: "60 seconds" })("a lease", (it) => {
     const before = yield* delivery(claimed.id)
     yield* queues[0].finish([result])
     expect(yield* attempts(claimed.id)).toHaveLength(1)
-    const after = yield* delivery(claimed.id)
-    expect({ ...after, dueIn: 0 }).toEqual({ ...before, dueIn: 0 })
+    expect({ ...(yield* delivery(claimed.id)), dueIn: 0 }).toEqual({ ...before, dueIn: 0 })
   })
 })
 

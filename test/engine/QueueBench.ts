@@ -9,7 +9,6 @@ import { DeliveryId, EndpointId, OrganizationId } from "../../src/platform/kit/I
 import { databaseLayer } from "../../src/platform/storage/Database.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 
-/** A delivery as its row says it. */
 export interface DeliveryRow {
   readonly id: DeliveryId
   readonly state: string
@@ -23,7 +22,6 @@ export interface DeliveryRow {
   readonly lastErrorCode: string | null
 }
 
-/** An attempt as the history says it. */
 export interface AttemptRow {
   readonly number: number
   readonly trigger: string
@@ -169,7 +167,6 @@ const makeBench = Effect.gen(function* () {
   }
 })
 
-/** What a claim takes. */
 export const claimFrom = (queue: Queue["Type"], options: ClaimOptions) =>
   Effect.map(queue.claim(options), ({ deliveries }) => deliveries)
 
@@ -179,7 +176,6 @@ export const unconfirm = (sql: SqlClient.SqlClient, claimed: ReadonlyArray<Claim
     INSERT INTO payments.unconfirmed_claims
     SELECT DISTINCT unnest(${claimed.map(({ lease }) => lease)}::uuid[])`
 
-/** A claim of an idle worker. */
 export const idle = {
   limit: 128,
   lease: Duration.seconds(15),

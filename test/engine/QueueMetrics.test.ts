@@ -1,12 +1,11 @@
 import { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { observeQueueWithin } from "../../src/engine/queue/Queue.ts"
 import { Metrics, type MetricsWriter } from "../../src/platform/telemetry/Metrics.ts"
 import { storeDeliveries } from "../destinations/deliveries/StoredDeliveries.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { onService, TestService, testReturnUrls } from "../harness/TestService.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { makeTenant, subscribe } from "../inbound/Notifications.ts"
 import { startService } from "../surface/http/StartedService.ts"
 
@@ -34,7 +33,6 @@ const lookedWithin = Effect.fnUntraced(function* (window: number) {
   return values
 })
 
-/** What is set when a process of these roles looks. */
 const namesSetBy = (roles: { readonly api: boolean; readonly worker: boolean }) =>
   Effect.gen(function* () {
     const looks: Array<Effect.Effect<void>> = []

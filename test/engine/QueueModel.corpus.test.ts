@@ -1,4 +1,3 @@
-import { expect } from "@effect/vitest"
 import { Duration, Effect, FastCheck as fc } from "effect"
 import {
   type AttemptErrorCode,
@@ -10,7 +9,7 @@ import {
 import type { ClaimedDelivery } from "../../src/engine/queue/Claim.ts"
 import { enqueue } from "../../src/engine/queue/Enqueue.ts"
 import { casesOf } from "../harness/Corpus.ts"
-import { layer } from "../harness/Tests.ts"
+import { expect, layer } from "../harness/Tests.ts"
 import { claimFrom, idle, QueueBench, unconfirm } from "./QueueBench.ts"
 
 /** What a consumer may answer, or fail to. */
@@ -228,8 +227,7 @@ layer(QueueBench.layer, { timeout: "60 seconds" })("the queue", (it) => {
             // Of abandoned ones the outcome may come to be known later: they took none of the six
             expect(automatic.length).toBeLessThanOrEqual(maxAutomaticAttempts + maxAbandoned - 1)
             if (!hasLate.has(attempts)) expect(automatic.length).toBeLessThanOrEqual(maxAutomaticAttempts)
-            const isAcknowledged = [...attempts.values()].some(([, errorCode]) => errorCode === null)
-            expect(state === "delivered").toBe(isAcknowledged)
+            expect(state === "delivered").toBe([...attempts.values()].some(([, errorCode]) => errorCode === null))
             expect(attempts.size).toBeLessThanOrEqual(maxAttempts)
           }
         }

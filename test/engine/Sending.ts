@@ -30,10 +30,8 @@ export const attempted = (tenant: Tenant, endpointId: string, attempts = 1) =>
     )
   )
 
-/** The attempts of a delivery, as JSON. */
 export const attemptsIn = (delivery: Json) => delivery["attempts"] as ReadonlyArray<Json> // see deliveriesOf
 
-/** A consumer that answers so. */
 export const answering = (status: number, headers: Readonly<Record<string, string>> = {}) =>
   Effect.tap(makeConsumer, ({ answer }) => Effect.sync(() => answer(status, headers)))
 

@@ -1,10 +1,8 @@
-import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { Signal } from "../../src/engine/queue/WakeUp.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 
-/** A fiber that waits, once it does. */
 const waiting = (signal: Signal) =>
   Effect.tap(Effect.fork(signal.wait()), () => eventuallyTrue("a fiber waits", () => signal.isAwaited))
 
@@ -15,8 +13,7 @@ describe("a signal", () => {
     signal.raise()
     expect(signal.isAwaited).toBe(false)
     yield* signal.wait()
-    const next = yield* waiting(signal)
-    yield* Fiber.interrupt(next)
+    yield* Fiber.interrupt(yield* waiting(signal))
     signal.raise()
     signal.reset()
     yield* Fiber.interrupt(yield* waiting(signal))
@@ -24,8 +21,7 @@ describe("a signal", () => {
 
   it.live("that a fiber waited for when it was interrupted comes to the next one", function* () {
     const signal = new Signal()
-    const fiber = yield* waiting(signal)
-    yield* Fiber.interrupt(fiber)
+    yield* Fiber.interrupt(yield* waiting(signal))
     expect(signal.isAwaited).toBe(false)
     signal.raise()
     yield* signal.wait()

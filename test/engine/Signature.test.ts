@@ -15,7 +15,6 @@ const previousSignature = "efeef60c8fa471d1b35ec804537aa4ea721d9da04679b5bfe26be
 
 const eventId = `svc_evt_${"0".repeat(64)}`
 
-/** The service's own header. */
 const signatureHeader = (input: Omit<SignatureInput, "eventId">): string =>
   signatureHeaders({ eventId, ...input })["Service-Signature"]
 

@@ -1,10 +1,9 @@
 import { readFileSync } from "node:fs"
 import { connect, type Socket } from "node:net"
 import { Worker } from "node:worker_threads"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { DnsResolver } from "../../src/engine/transport/DestinationUrl.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 import { httpConsumer, post, transport, until } from "./TransportServers.ts"
 
 /** A consumer that is too busy to accept connections, so that connecting to it takes until it is freed. */

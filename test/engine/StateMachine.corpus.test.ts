@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, FastCheck as fc, Option } from "effect"
 import { makeDeliveriesRepo } from "../../src/destinations/deliveries/DeliveriesRepo.ts"
 import {
@@ -12,7 +11,7 @@ import {
   resendRefusal
 } from "../../src/engine/attempts/Outcome.ts"
 import { casesOf } from "../harness/Corpus.ts"
-import { it, layer } from "../harness/Tests.ts"
+import { describe, expect, it, layer } from "../harness/Tests.ts"
 import { idle, QueueBench } from "./QueueBench.ts"
 
 /** What a consumer may answer, or fail to. */

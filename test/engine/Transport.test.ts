@@ -1,9 +1,8 @@
 import { gzipSync } from "node:zlib"
-import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber } from "effect"
 import type { AttemptOutcome } from "../../src/engine/attempts/Outcome.ts"
 import { Transport } from "../../src/engine/transport/Transport.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it, layer } from "../harness/Tests.ts"
 import { httpConsumer, post, rawConsumer, tcpConsumer, transport, until } from "./TransportServers.ts"
 
 const answering = (status: number, headers: Record<string, string> = {}) =>
@@ -14,54 +13,44 @@ const postTo = ({ port }: { readonly port: number }) => post(`http://127.0.0.1:$
 const head = (status: string, ...headers: ReadonlyArray<string>): string =>
   [`HTTP/1.1 ${status}`, ...headers, "", ""].join("\r\n")
 
-describe("what an answer comes to", () => {
-  it.scopedLive.each([200, 201, 202, 204, 299])("%d is a success", (status) =>
-    Effect.gen(function* () {
-      const outcome = yield* postTo(yield* answering(status))
-      expect(outcome).toMatchObject({ httpStatus: status, errorCode: null, retryAfter: null })
-      expect(Number.isInteger(outcome.durationMs) && outcome.durationMs >= 0).toBe(true)
-    }).pipe(Effect.provide(transport()))
-  )
+layer(transport())("what an answer comes to", (it) => {
+  it.scoped.each([200, 201, 202, 204, 299])("%d is a success", function* (status) {
+    const outcome = yield* postTo(yield* answering(status))
+    expect(outcome).toMatchObject({ httpStatus: status, errorCode: null, retryAfter: null })
+    expect(Number.isInteger(outcome.durationMs) && outcome.durationMs >= 0).toBe(true)
+  })
 
-  it.scopedLive.each([300, 301, 302, 303, 304, 307, 308])("%d is a redirect, refused and not followed", (status) =>
-    Effect.gen(function* () {
-      const other = yield* answering(200)
-      const consumer = yield* answering(status, { location: `http://127.0.0.1:${other.port}/` })
-      expect(yield* postTo(consumer)).toMatchObject({ httpStatus: status, errorCode: "redirect_refused" })
-      expect(consumer.requests).toHaveLength(1)
-      expect(other.sockets).toHaveLength(0)
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped.each([300, 301, 302, 303, 304, 307, 308])("%d is a redirect, refused and not followed", function* (status) {
+    const other = yield* answering(200)
+    const consumer = yield* answering(status, { location: `http://127.0.0.1:${other.port}/` })
+    expect(yield* postTo(consumer)).toMatchObject({ httpStatus: status, errorCode: "redirect_refused" })
+    expect(consumer.requests).toHaveLength(1)
+    expect(other.sockets).toHaveLength(0)
+  })
 
-  it.scopedLive.each([400, 401, 404, 408, 410, 429, 500, 502, 503, 599])("%d is an error of HTTP", (status) =>
-    Effect.gen(function* () {
-      const consumer = yield* answering(status)
-      expect(yield* postTo(consumer)).toMatchObject({ httpStatus: status, errorCode: "http_error", retryAfter: null })
-      expect(consumer.requests).toHaveLength(1)
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped.each([400, 401, 404, 408, 410, 429, 500, 502, 503, 599])("%d is an error of HTTP", function* (status) {
+    const consumer = yield* answering(status)
+    expect(yield* postTo(consumer)).toMatchObject({ httpStatus: status, errorCode: "http_error", retryAfter: null })
+    expect(consumer.requests).toHaveLength(1)
+  })
 
-  it.scopedLive.each([429, 503])("Retry-After with %d is reported", (status) =>
-    Effect.gen(function* () {
-      const { retryAfter } = yield* postTo(yield* answering(status, { "retry-after": "120" }))
-      expect(retryAfter).toEqual(Duration.seconds(120))
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped.each([429, 503])("Retry-After with %d is reported", function* (status) {
+    const { retryAfter } = yield* postTo(yield* answering(status, { "retry-after": "120" }))
+    expect(retryAfter).toEqual(Duration.seconds(120))
+  })
 
-  it.scopedLive.each<readonly [number, string]>([
+  it.scoped.each<readonly [number, string]>([
     [500, "120"],
     [200, "120"],
     [429, "soon"],
     [429, "-5"],
     [429, ""]
-  ])("with %d, Retry-After: %j is not", ([status, value]) =>
-    Effect.gen(function* () {
-      const { retryAfter } = yield* postTo(yield* answering(status, { "retry-after": value }))
-      expect(retryAfter).toBeNull()
-    }).pipe(Effect.provide(transport()))
-  )
+  ])("with %d, Retry-After: %j is not", function* ([status, value]) {
+    const { retryAfter } = yield* postTo(yield* answering(status, { "retry-after": value }))
+    expect(retryAfter).toBeNull()
+  })
 
-  it.scopedLive.each<readonly [number, string, AttemptOutcome["errorCode"]]>([
+  it.scoped.each<readonly [number, string, AttemptOutcome["errorCode"]]>([
     [400, "signature", "consumer_refused_signature"],
     [401, "time", "consumer_refused_time"],
     [400, "version", "consumer_refused_version"],
@@ -76,142 +65,117 @@ describe("what an answer comes to", () => {
     [503, "environment", "http_error"],
     [302, "environment", "redirect_refused"],
     [204, "environment", null]
-  ])("with %d, Service-Refused: %j is %s", ([status, value, errorCode]) =>
-    Effect.gen(function* () {
-      const outcome = yield* postTo(yield* answering(status, { "Service-Refused": value }))
-      expect(outcome).toMatchObject({ httpStatus: status, errorCode })
-      expect(Object.keys(outcome).toSorted()).toEqual(["durationMs", "errorCode", "httpStatus", "retryAfter"])
-    }).pipe(Effect.provide(transport()))
-  )
+  ])("with %d, Service-Refused: %j is %s", function* ([status, value, errorCode]) {
+    const outcome = yield* postTo(yield* answering(status, { "Service-Refused": value }))
+    expect(outcome).toMatchObject({ httpStatus: status, errorCode })
+    expect(Object.keys(outcome).toSorted()).toEqual(["durationMs", "errorCode", "httpStatus", "retryAfter"])
+  })
 
-  it.scopedLive("Service-Refused twice is no code", () =>
-    Effect.gen(function* () {
-      const twice = head("400 Bad Request", "service-refused: time", "service-refused: time", "content-length: 0")
-      expect(yield* postTo(yield* rawConsumer(twice, false))).toMatchObject({
-        httpStatus: 400,
-        errorCode: "http_error"
-      })
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("Service-Refused twice is no code", function* () {
+    const twice = head("400 Bad Request", "service-refused: time", "service-refused: time", "content-length: 0")
+    expect(yield* postTo(yield* rawConsumer(twice, false))).toMatchObject({
+      httpStatus: 400,
+      errorCode: "http_error"
+    })
+  })
 
-  it.scopedLive("informational answers do not count", () =>
-    Effect.gen(function* () {
-      const early = head("103 Early Hints", "link: </a>; rel=preload")
-      const consumer = yield* rawConsumer(early + early + head("201 Created", "content-length: 0"), false)
-      expect(yield* postTo(consumer)).toMatchObject({ httpStatus: 201, errorCode: null })
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("informational answers do not count", function* () {
+    const early = head("103 Early Hints", "link: </a>; rel=preload")
+    const consumer = yield* rawConsumer(early + early + head("201 Created", "content-length: 0"), false)
+    expect(yield* postTo(consumer)).toMatchObject({ httpStatus: 201, errorCode: null })
+  })
 
-  it.scopedLive("an answer may end with the connection", () =>
-    Effect.gen(function* () {
-      const consumer = yield* rawConsumer(`${head("200 OK", "connection: close")}thanks`, true)
-      expect(yield* postTo(consumer)).toMatchObject({ httpStatus: 200, errorCode: null })
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("an answer may end with the connection", function* () {
+    const consumer = yield* rawConsumer(`${head("200 OK", "connection: close")}thanks`, true)
+    expect(yield* postTo(consumer)).toMatchObject({ httpStatus: 200, errorCode: null })
+  })
 
-  it.scopedLive("an answer may come before the request was read", () =>
-    Effect.gen(function* () {
-      const consumer = yield* tcpConsumer((socket) => {
-        socket.pause()
-        socket.write(head("202 Accepted", "content-length: 0"))
-      })
-      const outcome = yield* post(`http://127.0.0.1:${consumer.port}/`, { body: "x".repeat(8 * 1024 * 1024) })
-      expect(outcome).toMatchObject({ httpStatus: 202, errorCode: null })
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("an answer may come before the request was read", function* () {
+    const consumer = yield* tcpConsumer((socket) => {
+      socket.pause()
+      socket.write(head("202 Accepted", "content-length: 0"))
+    })
+    const outcome = yield* post(`http://127.0.0.1:${consumer.port}/`, { body: "x".repeat(8 * 1024 * 1024) })
+    expect(outcome).toMatchObject({ httpStatus: 202, errorCode: null })
+  })
 })
 
-describe("what is sent", () => {
-  it.scopedLive("is one POST of exactly the bytes and headers given", () =>
-    Effect.gen(function* () {
-      const consumer = yield* answering(200)
-      const body = "{}\né\0\uffff"
-      yield* post(`http://127.0.0.1:${consumer.port}/a%20path/@x`, {
-        body,
-        headers: { "Service-Signature": "t=1,v1=ab", "user-agent": "connected-payments/1" }
-      })
-      const [request] = consumer.requests
-      expect(consumer.requests).toHaveLength(1)
-      expect(request).toMatchObject({ method: "POST", path: "/a%20path/@x", body: Buffer.from(body) })
-      expect(request?.rawHeaders).toEqual([
-        ...["host", `127.0.0.1:${consumer.port}`],
-        ...["connection", "keep-alive"],
-        ...["Service-Signature", "t=1,v1=ab"],
-        ...["user-agent", "connected-payments/1"],
-        ...["content-length", "9"]
-      ])
-    }).pipe(Effect.provide(transport()))
-  )
+layer(transport())("what is sent", (it) => {
+  it.scoped("is one POST of exactly the bytes and headers given", function* () {
+    const consumer = yield* answering(200)
+    const body = "{}\né\0\uffff"
+    yield* post(`http://127.0.0.1:${consumer.port}/a%20path/@x`, {
+      body,
+      headers: { "Service-Signature": "t=1,v1=ab", "user-agent": "connected-payments/1" }
+    })
+    const [request] = consumer.requests
+    expect(consumer.requests).toHaveLength(1)
+    expect(request).toMatchObject({ method: "POST", path: "/a%20path/@x", body: Buffer.from(body) })
+    expect(request?.rawHeaders).toEqual([
+      ...["host", `127.0.0.1:${consumer.port}`],
+      ...["connection", "keep-alive"],
+      ...["Service-Signature", "t=1,v1=ab"],
+      ...["user-agent", "connected-payments/1"],
+      ...["content-length", "9"]
+    ])
+  })
 
-  it.scopedLive("is UTF-8, with its length in bytes, where the body is text", () =>
-    Effect.gen(function* () {
-      const consumer = yield* answering(200)
-      yield* post(`http://127.0.0.1:${consumer.port}/`, { body: '{"é":"€"}' })
-      yield* post(`http://127.0.0.1:${consumer.port}/`, { body: "" })
-      expect(consumer.requests.map(({ body }) => body.toString("utf8"))).toEqual(['{"é":"€"}', ""])
-      const lengths = consumer.requests.map(({ rawHeaders }) => rawHeaders[rawHeaders.indexOf("content-length") + 1])
-      expect(lengths).toEqual(["12", "0"])
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("is UTF-8, with its length in bytes, where the body is text", function* () {
+    const consumer = yield* answering(200)
+    yield* post(`http://127.0.0.1:${consumer.port}/`, { body: '{"é":"€"}' })
+    yield* post(`http://127.0.0.1:${consumer.port}/`, { body: "" })
+    expect(consumer.requests.map(({ body }) => body.toString("utf8"))).toEqual(['{"é":"€"}', ""])
+    const lengths = consumer.requests.map(({ rawHeaders }) => rawHeaders[rawHeaders.indexOf("content-length") + 1])
+    expect(lengths).toEqual(["12", "0"])
+  })
 
-  it.scopedLive("is nothing where a header is impossible: that is a defect", () =>
-    Effect.gen(function* () {
-      const consumer = yield* answering(200)
-      for (const headers of [{ "x-a": "1\r\nx-b: 2" }, { "x y": "1" }, { "transfer-encoding": "chunked" }]) {
-        const exit = yield* Effect.exit(post(`http://127.0.0.1:${consumer.port}/`, { headers }))
-        expect(Exit.isFailure(exit) && exit.cause._tag).toBe("Die")
-      }
-      expect(consumer.requests).toHaveLength(0)
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("is nothing where a header is impossible: that is a defect", function* () {
+    const consumer = yield* answering(200)
+    for (const headers of [{ "x-a": "1\r\nx-b: 2" }, { "x y": "1" }, { "transfer-encoding": "chunked" }]) {
+      const exit = yield* Effect.exit(post(`http://127.0.0.1:${consumer.port}/`, { headers }))
+      expect(Exit.isFailure(exit) && exit.cause._tag).toBe("Die")
+    }
+    expect(consumer.requests).toHaveLength(0)
+  })
 })
 
-describe("an exchange that breaks", () => {
-  it.scopedLive("connection_refused: nobody listens", () =>
-    Effect.gen(function* () {
-      const port = yield* Effect.scoped(Effect.map(answering(200), ({ port }) => port))
-      for (const host of ["127.0.0.1", "localhost"]) {
-        expect(yield* post(`http://${host}:${port}/`)).toMatchObject({
-          httpStatus: null,
-          errorCode: "connection_refused"
-        })
-      }
-    }).pipe(Effect.provide(transport()))
-  )
+layer(transport())("an exchange that breaks", (it) => {
+  it.scoped("connection_refused: nobody listens", function* () {
+    const port = yield* Effect.scoped(Effect.map(answering(200), ({ port }) => port))
+    for (const host of ["127.0.0.1", "localhost"]) {
+      expect(yield* post(`http://${host}:${port}/`)).toMatchObject({
+        httpStatus: null,
+        errorCode: "connection_refused"
+      })
+    }
+  })
 
-  it.scopedLive("connection_reset: the connection is reset, or closed without an answer", () =>
-    Effect.gen(function* () {
-      const resetting = yield* tcpConsumer((socket) => socket.on("data", () => socket.resetAndDestroy()))
-      const closing = yield* tcpConsumer((socket) => socket.on("data", () => socket.end()))
-      for (const consumer of [resetting, closing]) {
-        expect(yield* postTo(consumer)).toMatchObject({ httpStatus: null, errorCode: "connection_reset" })
-        expect(consumer.sockets).toHaveLength(1)
-      }
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("connection_reset: the connection is reset, or closed without an answer", function* () {
+    const resetting = yield* tcpConsumer((socket) => socket.on("data", () => socket.resetAndDestroy()))
+    for (const consumer of [resetting, yield* tcpConsumer((socket) => socket.on("data", () => socket.end()))]) {
+      expect(yield* postTo(consumer)).toMatchObject({ httpStatus: null, errorCode: "connection_reset" })
+      expect(consumer.sockets).toHaveLength(1)
+    }
+  })
 
-  it.scopedLive.each([
+  it.scoped.each([
     "HTTP/1.1 20",
     head("200 OK", "content-length: 10").slice(0, -2),
     `${head("200 OK", "content-length: 10")}short`,
     `${head("200 OK", "content-length: 10", "connection: close")}short`,
     `${head("200 OK", "transfer-encoding: chunked", "connection: close")}5\r\nhel`
-  ])("connection_reset: an answer that is cut short is none: %j", (answer) =>
-    Effect.gen(function* () {
-      const consumer = yield* rawConsumer(answer, true)
-      expect(yield* postTo(consumer)).toMatchObject({ httpStatus: null, errorCode: "connection_reset" })
-      expect(consumer.sockets).toHaveLength(1)
-    }).pipe(Effect.provide(transport()))
-  )
+  ])("connection_reset: an answer that is cut short is none: %j", function* (answer) {
+    const consumer = yield* rawConsumer(answer, true)
+    expect(yield* postTo(consumer)).toMatchObject({ httpStatus: null, errorCode: "connection_reset" })
+    expect(consumer.sockets).toHaveLength(1)
+  })
 
-  it.scopedLive("a failing status stays what it is where the rest of its answer is cut short", () =>
-    Effect.gen(function* () {
-      const consumer = yield* rawConsumer(`${head("404 Not Found", "content-length: 10")}short`, true)
-      expect(yield* postTo(consumer)).toMatchObject({ httpStatus: 404, errorCode: "http_error" })
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("a failing status stays what it is where the rest of its answer is cut short", function* () {
+    const consumer = yield* rawConsumer(`${head("404 Not Found", "content-length: 10")}short`, true)
+    expect(yield* postTo(consumer)).toMatchObject({ httpStatus: 404, errorCode: "http_error" })
+  })
 
-  it.scopedLive.each([
+  it.scoped.each([
     "SSH-2.0-OpenSSH_9.6\r\n",
     "220 mail.example ESMTP\r\n",
     "<html></html>",
@@ -223,25 +187,21 @@ describe("an exchange that breaks", () => {
     head("200 OK", "transfer-encoding:", "content-length: 0"),
     `${head("200 OK", "transfer-encoding: chunked")}zz\r\nhello\r\n`,
     head("101 Switching Protocols", "connection: upgrade", "upgrade: websocket")
-  ])("network_error: what comes is not an HTTP answer: %j", (answer) =>
-    Effect.gen(function* () {
-      const consumer = yield* rawConsumer(answer, false)
-      expect(yield* postTo(consumer)).toMatchObject({ httpStatus: null, errorCode: "network_error" })
-      yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
-    }).pipe(Effect.provide(transport()))
-  )
+  ])("network_error: what comes is not an HTTP answer: %j", function* (answer) {
+    const consumer = yield* rawConsumer(answer, false)
+    expect(yield* postTo(consumer)).toMatchObject({ httpStatus: null, errorCode: "network_error" })
+    yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
+  })
 
-  it.scopedLive("rubbish after a complete answer drops the connection and does not touch the next attempt", () =>
-    Effect.gen(function* () {
-      const consumer = yield* rawConsumer(`${head("200 OK", "content-length: 2")}ok${head("500 Oops")}`, false)
-      expect(yield* postTo(consumer)).toMatchObject({ httpStatus: 200, errorCode: null })
-      expect(yield* postTo(consumer)).toMatchObject({ httpStatus: 200, errorCode: null })
-      expect(consumer.sockets).toHaveLength(2)
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("rubbish after a complete answer drops the connection and does not touch the next attempt", function* () {
+    const consumer = yield* rawConsumer(`${head("200 OK", "content-length: 2")}ok${head("500 Oops")}`, false)
+    expect(yield* postTo(consumer)).toMatchObject({ httpStatus: 200, errorCode: null })
+    expect(yield* postTo(consumer)).toMatchObject({ httpStatus: 200, errorCode: null })
+    expect(consumer.sockets).toHaveLength(2)
+  })
 })
 
-describe("the size of an answer", () => {
+layer(transport())("the size of an answer", (it) => {
   const flooding = (start: string, chunk: Buffer) =>
     tcpConsumer((socket) => {
       const pour = () => {
@@ -256,21 +216,20 @@ describe("the size of an answer", () => {
 
   const filler = Buffer.alloc(16 * 1024, "a")
 
-  it.scopedLive.each<readonly [string, number, string | null]>([
+  it.scoped.each<readonly [string, number, string | null]>([
     ["200 OK", 200, null],
     ["500 Oops", 500, "http_error"],
     ["302 Found", 302, "redirect_refused"]
   ])(
     "the status %s decides where the body has no end, and the connection is dropped",
-    ([line, httpStatus, errorCode]) =>
-      Effect.gen(function* () {
-        const consumer = yield* flooding(head(line), filler)
-        expect(yield* postTo(consumer)).toMatchObject({ httpStatus, errorCode })
-        yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
-      }).pipe(Effect.provide(transport()))
+    function* ([line, httpStatus, errorCode]) {
+      const consumer = yield* flooding(head(line), filler)
+      expect(yield* postTo(consumer)).toMatchObject({ httpStatus, errorCode })
+      yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
+    }
   )
 
-  it.scopedLive("a body of the limit is read, one byte more drops the connection", () =>
+  it.scoped("a body of the limit is read, one byte more drops the connection", () =>
     Effect.gen(function* () {
       const consumer = yield* httpConsumer((request, response) => {
         response.end(Buffer.alloc(request.url === "/over" ? 1001 : 1000))
@@ -281,43 +240,36 @@ describe("the size of an answer", () => {
     }).pipe(Effect.provide(transport({ maxResponseBytes: 1000 })))
   )
 
-  it.scopedLive("a compressed body is not decompressed", () =>
-    Effect.gen(function* () {
-      const bomb = gzipSync(Buffer.alloc(32 * 1024 * 1024))
-      expect(bomb.length).toBeLessThan(64 * 1024)
-      const consumer = yield* httpConsumer((_, response) => {
-        response.writeHead(200, { "content-encoding": "gzip" }).end(bomb)
-      })
-      expect(yield* postTo(consumer)).toMatchObject({ httpStatus: 200, errorCode: null })
-      expect(yield* postTo(consumer)).toMatchObject({ httpStatus: 200, errorCode: null })
-      expect(consumer.sockets).toHaveLength(1)
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("a compressed body is not decompressed", function* () {
+    const bomb = gzipSync(Buffer.alloc(32 * 1024 * 1024))
+    expect(bomb.length).toBeLessThan(64 * 1024)
+    const consumer = yield* httpConsumer((_, response) => {
+      response.writeHead(200, { "content-encoding": "gzip" }).end(bomb)
+    })
+    expect(yield* postTo(consumer)).toMatchObject({ httpStatus: 200, errorCode: null })
+    expect(yield* postTo(consumer)).toMatchObject({ httpStatus: 200, errorCode: null })
+    expect(consumer.sockets).toHaveLength(1)
+  })
 
-  it.scopedLive("response_too_large: a head without end", () =>
-    Effect.gen(function* () {
-      const inOneHeader = yield* flooding("HTTP/1.1 200 OK\r\nx-a: ", filler)
-      const inManyHeaders = yield* flooding("HTTP/1.1 200 OK\r\n", Buffer.from("x-a: b\r\n".repeat(1000)))
-      const inTheReason = yield* flooding("HTTP/1.1 200 ", filler)
-      const informational = yield* flooding("", Buffer.from(head("103 Early Hints").repeat(1000)))
-      for (const consumer of [inOneHeader, inManyHeaders, inTheReason, informational]) {
-        expect(yield* postTo(consumer)).toMatchObject({ httpStatus: null, errorCode: "response_too_large" })
-        yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
-      }
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("response_too_large: a head without end", function* () {
+    const inOneHeader = yield* flooding("HTTP/1.1 200 OK\r\nx-a: ", filler)
+    const inManyHeaders = yield* flooding("HTTP/1.1 200 OK\r\n", Buffer.from("x-a: b\r\n".repeat(1000)))
+    const inTheReason = yield* flooding("HTTP/1.1 200 ", filler)
+    const informational = yield* flooding("", Buffer.from(head("103 Early Hints").repeat(1000)))
+    for (const consumer of [inOneHeader, inManyHeaders, inTheReason, informational]) {
+      expect(yield* postTo(consumer)).toMatchObject({ httpStatus: null, errorCode: "response_too_large" })
+      yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
+    }
+  })
 
-  it.scopedLive("the status decides where chunk extensions or trailers have no end", () =>
-    Effect.gen(function* () {
-      const start = head("200 OK", "transfer-encoding: chunked")
-      const extension = yield* flooding(`${start}1;a=`, filler)
-      expect(yield* postTo(extension)).toMatchObject({ httpStatus: 200, errorCode: null })
-      yield* until(() => extension.sockets.every((socket) => socket.destroyed))
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("the status decides where chunk extensions or trailers have no end", function* () {
+    const extension = yield* flooding(`${head("200 OK", "transfer-encoding: chunked")}1;a=`, filler)
+    expect(yield* postTo(extension)).toMatchObject({ httpStatus: 200, errorCode: null })
+    yield* until(() => extension.sockets.every((socket) => socket.destroyed))
+  })
 })
 
-describe("the deadline", () => {
+layer(transport({ timeout: "150 millis" }))("the deadline", (it) => {
   const dripping = (start: string, drop: string) =>
     tcpConsumer((socket) => {
       socket.once("data", () => {
@@ -329,7 +281,7 @@ describe("the deadline", () => {
 
   const silent = tcpConsumer((socket) => socket.resume())
 
-  it.scopedLive("timeout: no answer, and the connection is closed", () =>
+  it.scoped("timeout: no answer, and the connection is closed", () =>
     Effect.gen(function* () {
       const consumer = yield* silent
       const outcome = yield* postTo(consumer)
@@ -340,21 +292,18 @@ describe("the deadline", () => {
     }).pipe(Effect.provide(transport({ timeout: "500 millis" })))
   )
 
-  it.scopedLive.each<readonly [string, string, string]>([
+  it.scoped.each<readonly [string, string, string]>([
     ["the head", "HTTP/1.1 200 OK\r\nx-a: ", "a"],
     ["the body", head("200 OK", "content-length: 1000000"), "a"],
     ["chunks", head("200 OK", "transfer-encoding: chunked"), "1\r\na\r\n"],
     ["informational answers", "", head("103 Early Hints")]
-  ])("timeout: a slow drip of %s does not outlive it", ([, start, drop]) =>
-    Effect.gen(function* () {
-      const consumer = yield* dripping(start, drop)
-      const outcome = yield* postTo(consumer)
-      expect(outcome).toMatchObject({ httpStatus: null, errorCode: "timeout" })
-      yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
-    }).pipe(Effect.provide(transport({ timeout: "150 millis" })))
-  )
+  ])("timeout: a slow drip of %s does not outlive it", function* ([, start, drop]) {
+    const consumer = yield* dripping(start, drop)
+    expect(yield* postTo(consumer)).toMatchObject({ httpStatus: null, errorCode: "timeout" })
+    yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
+  })
 
-  it.scopedLive("a failing status stays what it is where its body drips on", () =>
+  it.scoped("a failing status stays what it is where its body drips on", () =>
     Effect.gen(function* () {
       const consumer = yield* dripping(head("503 Busy", "content-length: 1000000", "retry-after: 7"), "a")
       expect(yield* postTo(consumer)).toMatchObject({
@@ -365,15 +314,13 @@ describe("the deadline", () => {
     }).pipe(Effect.provide(transport({ timeout: "1 second" })))
   )
 
-  it.scopedLive("timeout: a request that the consumer does not read", () =>
-    Effect.gen(function* () {
-      const consumer = yield* tcpConsumer((socket) => socket.pause())
-      const outcome = yield* post(`http://127.0.0.1:${consumer.port}/`, { body: "x".repeat(16 * 1024 * 1024) })
-      expect(outcome).toMatchObject({ httpStatus: null, errorCode: "timeout" })
-    }).pipe(Effect.provide(transport({ timeout: "150 millis" })))
-  )
+  it.scoped("timeout: a request that the consumer does not read", function* () {
+    const consumer = yield* tcpConsumer((socket) => socket.pause())
+    const outcome = yield* post(`http://127.0.0.1:${consumer.port}/`, { body: "x".repeat(16 * 1024 * 1024) })
+    expect(outcome).toMatchObject({ httpStatus: null, errorCode: "timeout" })
+  })
 
-  it.scopedLive("holds for each of 500 attempts at once, beside which others succeed", () =>
+  it.scoped("holds for each of 500 attempts at once, beside which others succeed", () =>
     Effect.gen(function* () {
       const hanging = yield* silent
       const healthy = yield* answering(200)

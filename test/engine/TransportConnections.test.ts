@@ -1,11 +1,10 @@
 import type { Socket } from "node:net"
 import { createSecureContext } from "node:tls"
 import { Worker } from "node:worker_threads"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { type Connection, Connections, type Origin } from "../../src/engine/transport/Connections.ts"
 import { DnsResolver, loopbackToo } from "../../src/engine/transport/DestinationUrl.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it, layer } from "../harness/Tests.ts"
 import {
   type Consumer,
   httpConsumer,
@@ -25,7 +24,6 @@ const postTo = ({ port }: Consumer, path = "/") => post(`http://127.0.0.1:${port
 
 const loopback = [{ address: "127.0.0.1", family: 4 as const }]
 
-/** One turn of the event loop. */
 const turn = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
 const nobody = { onReady: () => {}, onBytes: () => {}, onEnd: () => {}, onBroken: () => {} }
@@ -54,28 +52,24 @@ const openedTo = (connections: Connections, origin: Origin) =>
 
 const success = { httpStatus: 200, errorCode: null }
 
-describe("a connection that is kept open", () => {
-  it.scopedLive("is used again for the same origin", () =>
-    Effect.gen(function* () {
-      const [one, other] = [yield* ok, yield* ok]
-      for (const path of ["/a", "/b", "/c"]) expect(yield* postTo(one, path)).toMatchObject(success)
-      expect(yield* postTo(other)).toMatchObject(success)
-      expect([one.sockets.length, other.sockets.length]).toEqual([1, 1])
-      expect(one.requests).toHaveLength(3)
-    }).pipe(Effect.provide(transport()))
-  )
+layer(transport())("a connection that is kept open", (it) => {
+  it.scoped("is used again for the same origin", function* () {
+    const [one, other] = [yield* ok, yield* ok]
+    for (const path of ["/a", "/b", "/c"]) expect(yield* postTo(one, path)).toMatchObject(success)
+    expect(yield* postTo(other)).toMatchObject(success)
+    expect([one.sockets.length, other.sockets.length]).toEqual([1, 1])
+    expect(one.requests).toHaveLength(3)
+  })
 
-  it.scopedLive("does not serve an attempt that may not go to this machine", () =>
-    Effect.gen(function* () {
-      const consumer = yield* ok
-      const url = `http://127.0.0.1:${consumer.port}/`
-      expect(yield* post(url)).toMatchObject(success)
-      expect(yield* post(url, { allowLocal: false })).toMatchObject({ errorCode: "destination_blocked" })
-      expect(consumer.requests).toHaveLength(1)
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("does not serve an attempt that may not go to this machine", function* () {
+    const consumer = yield* ok
+    const url = `http://127.0.0.1:${consumer.port}/`
+    expect(yield* post(url)).toMatchObject(success)
+    expect(yield* post(url, { allowLocal: false })).toMatchObject({ errorCode: "destination_blocked" })
+    expect(consumer.requests).toHaveLength(1)
+  })
 
-  it.scopedLive("is one of a bounded number per origin, which does not bound the attempts in flight", () =>
+  it.scoped("is one of a bounded number per origin, which does not bound the attempts in flight", () =>
     Effect.gen(function* () {
       const waiting: Array<() => void> = []
       const consumer = yield* httpConsumer((_, response) => {
@@ -92,7 +86,7 @@ describe("a connection that is kept open", () => {
     }).pipe(Effect.provide(transport({ idleConnectionsPerOrigin: 3 })))
   )
 
-  it.scopedLive("is one of a bounded number in all, the longest unused going first", () =>
+  it.scoped("is one of a bounded number in all, the longest unused going first", () =>
     Effect.gen(function* () {
       const consumers = yield* Effect.all([ok, ok, ok, ok])
       for (const consumer of consumers) expect(yield* postTo(consumer)).toMatchObject(success)
@@ -103,7 +97,7 @@ describe("a connection that is kept open", () => {
     }).pipe(Effect.provide(transport({ idleConnections: 2 })))
   )
 
-  it.scopedLive("is none where the bound is zero", () =>
+  it.scoped("is none where the bound is zero", () =>
     Effect.gen(function* () {
       const consumer = yield* ok
       for (const path of ["/a", "/b"]) expect(yield* postTo(consumer, path)).toMatchObject(success)
@@ -112,7 +106,7 @@ describe("a connection that is kept open", () => {
     }).pipe(Effect.provide(transport({ idleConnectionsPerOrigin: 0 })))
   )
 
-  it.scopedLive("closes when it is not used", () =>
+  it.scoped("closes when it is not used", () =>
     Effect.gen(function* () {
       const consumer = yield* ok
       expect(yield* postTo(consumer)).toMatchObject(success)
@@ -122,7 +116,7 @@ describe("a connection that is kept open", () => {
     }).pipe(Effect.provide(transport({ idleTimeout: "50 millis" })))
   )
 
-  it.scopedLive("is forgotten once it has closed", () =>
+  it.scoped("is forgotten once it has closed", () =>
     Effect.gen(function* () {
       const consumer = yield* ok
       const connections = yield* makeConnections(50)
@@ -137,7 +131,7 @@ describe("a connection that is kept open", () => {
     }).pipe(Effect.provide(DnsResolver.layer))
   )
 
-  it.scopedLive("serves whoever has its origin, even after ten thousand others, by which the origin is forgotten", () =>
+  it.scoped("serves whoever has its origin, even after ten thousand others, by which the origin is forgotten", () =>
     Effect.gen(function* () {
       const consumer = yield* ok
       const connections = yield* makeConnections(60_000)
@@ -155,7 +149,7 @@ describe("a connection that is kept open", () => {
     }).pipe(Effect.provide(DnsResolver.layer))
   )
 
-  it.scopedLive("closes when it is too old, and the name is looked up again", () => {
+  it.scoped("closes when it is too old, and the name is looked up again", () => {
     let lookups = 0
     const resolver = Layer.succeed(DnsResolver, {
       resolve: () =>
@@ -175,42 +169,38 @@ describe("a connection that is kept open", () => {
     }).pipe(Effect.provide(transport({ maxConnectionAge: 0 }, resolver)))
   })
 
-  it.scopedLive("closes with the transport", function* () {
+  it.scoped("closes with the transport", function* () {
     const consumer = yield* ok
     expect(yield* postTo(consumer).pipe(Effect.provide(transport()))).toMatchObject(success)
     yield* until(() => open(consumer) === 0)
   })
 
-  it.scopedLive("is not used again where the consumer said that it closes", () =>
-    Effect.gen(function* () {
-      const answer = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-      const consumer = yield* rawConsumer(answer, false)
-      for (const path of ["/a", "/b"]) expect(yield* postTo(consumer, path)).toMatchObject(success)
-      expect(consumer.sockets).toHaveLength(2)
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("is not used again where the consumer said that it closes", function* () {
+    const answer = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+    const consumer = yield* rawConsumer(answer, false)
+    for (const path of ["/a", "/b"]) expect(yield* postTo(consumer, path)).toMatchObject(success)
+    expect(consumer.sockets).toHaveLength(2)
+  })
 })
 
-describe("an attempt", () => {
-  it.scopedLive("does not wait for others to the same origin", () =>
-    Effect.gen(function* () {
-      const consumer = yield* httpConsumer((request, response) => {
-        if (request.url !== "/hangs") response.end()
-      })
-      yield* Effect.fork(
-        Effect.forEach(Array.from({ length: 100 }), () => postTo(consumer, "/hangs"), { concurrency: "unbounded" })
-      )
-      yield* until(() => consumer.requests.length === 100)
-      expect(yield* postTo(consumer, "/healthy")).toMatchObject(success)
-    }).pipe(Effect.provide(transport()))
-  )
+layer(transport())("an attempt", (it) => {
+  it.scoped("does not wait for others to the same origin", function* () {
+    const consumer = yield* httpConsumer((request, response) => {
+      if (request.url !== "/hangs") response.end()
+    })
+    yield* Effect.fork(
+      Effect.forEach(Array.from({ length: 100 }), () => postTo(consumer, "/hangs"), { concurrency: "unbounded" })
+    )
+    yield* until(() => consumer.requests.length === 100)
+    expect(yield* postTo(consumer, "/healthy")).toMatchObject(success)
+  })
 
   const lookups = [
     { speed: "quick", resolve: () => Effect.succeed(loopback) },
     { speed: "slow", resolve: () => Effect.as(Effect.repeatN(turn, 20), loopback) }
   ]
 
-  it.scopedLive.each(lookups)(
+  it.scoped.each(lookups)(
     "is not lost on a connection that the consumer closed just before, the new one's look-up being $speed",
     ({ resolve }) =>
       Effect.gen(function* () {
@@ -227,45 +217,39 @@ describe("an attempt", () => {
       }).pipe(Effect.provide(transport({ timeout: "5 seconds" }, Layer.succeed(DnsResolver, { resolve }))))
   )
 
-  it.scopedLive("is not answered by what the consumer sent before it was asked", () =>
-    Effect.gen(function* () {
-      const ok = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
-      let early: Socket | undefined
-      const consumer = yield* tcpConsumer((socket) => {
-        socket.on("data", () => {
-          if (early === undefined) socket.write(ok)
-          else socket.write("HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n")
-          early ??= socket
-        })
+  it.scoped("is not answered by what the consumer sent before it was asked", function* () {
+    const ok = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+    let early: Socket | undefined
+    const consumer = yield* tcpConsumer((socket) => {
+      socket.on("data", () => {
+        if (early === undefined) socket.write(ok)
+        else socket.write("HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n")
+        early ??= socket
       })
-      expect(yield* postTo(consumer)).toMatchObject(success)
-      yield* Effect.async<void>((resume) => void early?.write(ok, () => resume(Effect.void)))
-      expect(yield* postTo(consumer)).toMatchObject({ httpStatus: 201 })
-      expect(consumer.sockets).toHaveLength(2)
-    }).pipe(Effect.provide(transport()))
-  )
+    })
+    expect(yield* postTo(consumer)).toMatchObject(success)
+    yield* Effect.async<void>((resume) => void early?.write(ok, () => resume(Effect.void)))
+    expect(yield* postTo(consumer)).toMatchObject({ httpStatus: 201 })
+    expect(consumer.sockets).toHaveLength(2)
+  })
 
-  it.scopedLive("does not use a connection again that answered before the request was written", () =>
-    Effect.gen(function* () {
-      const consumer = yield* tcpConsumer((socket) => {
-        socket.pause()
-        socket.write("HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")
-      })
-      const url = `http://127.0.0.1:${consumer.port}/`
-      for (let attempt = 1; attempt <= 2; attempt++) {
-        expect(yield* post(url, { body: "x".repeat(8 * 1024 * 1024) })).toMatchObject({ httpStatus: 202 })
-        expect(consumer.sockets).toHaveLength(attempt)
-      }
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("does not use a connection again that answered before the request was written", function* () {
+    const consumer = yield* tcpConsumer((socket) => {
+      socket.pause()
+      socket.write("HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")
+    })
+    const url = `http://127.0.0.1:${consumer.port}/`
+    for (let attempt = 1; attempt <= 2; attempt++) {
+      expect(yield* post(url, { body: "x".repeat(8 * 1024 * 1024) })).toMatchObject({ httpStatus: 202 })
+      expect(consumer.sockets).toHaveLength(attempt)
+    }
+  })
 
-  it.scopedLive("does not use a connection again that the consumer closes soon", () =>
-    Effect.gen(function* () {
-      const consumer = yield* httpConsumer((_, response) => response.setHeader("keep-alive", "timeout=2").end())
-      for (const path of ["/a", "/b"]) expect(yield* postTo(consumer, path)).toMatchObject(success)
-      expect(consumer.sockets).toHaveLength(2)
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("does not use a connection again that the consumer closes soon", function* () {
+    const consumer = yield* httpConsumer((_, response) => response.setHeader("keep-alive", "timeout=2").end())
+    for (const path of ["/a", "/b"]) expect(yield* postTo(consumer, path)).toMatchObject(success)
+    expect(consumer.sockets).toHaveLength(2)
+  })
 })
 
 /** A consumer on a thread of its own. Told so, it closes its first connection and then sets `closed` to 1. */

@@ -1,6 +1,5 @@
 import { BlockList } from "node:net"
 import { networkInterfaces } from "node:os"
-import { describe, expect } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import {
   DestinationUnresolvable,
@@ -8,7 +7,7 @@ import {
   type ResolvedAddress
 } from "../../src/engine/transport/DestinationUrl.ts"
 import { isPrivateAddress } from "../../src/platform/bounds/PrivateNetworks.ts"
-import { it } from "../harness/Tests.ts"
+import { describe, expect, it, layer } from "../harness/Tests.ts"
 import { httpConsumer, post, transport, until } from "./TransportServers.ts"
 
 const ok = httpConsumer((_, response) => response.end("ok"))
@@ -33,7 +32,7 @@ const answering = (...answers: ReadonlyArray<ReadonlyArray<string>>) => {
   return { asked, layer }
 }
 
-describe("an address that is not public", () => {
+layer(transport())("an address that is not public", (it) => {
   const hosts = [
     "127.0.0.1",
     "127.1",
@@ -55,49 +54,37 @@ describe("an address that is not public", () => {
     "app.localhost"
   ]
 
-  it.scopedLive.each(hosts)("is not connected to, however it is written: %s", (host) =>
-    Effect.gen(function* () {
-      const consumer = yield* ok
-      for (const url of [`https://${host}/`, `https://${host}:${consumer.port}/`, `http://${host}:${consumer.port}/`]) {
-        expect(yield* post(url, { allowLocal: false })).toMatchObject(blocked)
-      }
-      expect(consumer.sockets).toHaveLength(0)
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped.each(hosts)("is not connected to, however it is written: %s", function* (host) {
+    const consumer = yield* ok
+    for (const url of [`https://${host}/`, `https://${host}:${consumer.port}/`, `http://${host}:${consumer.port}/`]) {
+      expect(yield* post(url, { allowLocal: false })).toMatchObject(blocked)
+    }
+    expect(consumer.sockets).toHaveLength(0)
+  })
 
-  it.scopedLive.each([
-    "10.0.0.1",
-    "169.254.169.254",
-    "[fd00:ec2::254]",
-    "192.168.1.1",
-    "2852039166",
-    "0.0.0.0",
-    "[::]"
-  ])("is not connected to in local development either: %s", (host) =>
-    Effect.gen(function* () {
+  it.scoped.each(["10.0.0.1", "169.254.169.254", "[fd00:ec2::254]", "192.168.1.1", "2852039166", "0.0.0.0", "[::]"])(
+    "is not connected to in local development either: %s",
+    function* (host) {
       for (const url of [`http://${host}/`, `https://${host}/`, `http://${host}:8080/`]) {
         expect(yield* post(url)).toMatchObject(blocked)
       }
-    }).pipe(Effect.provide(transport()))
+    }
   )
 
-  it.scopedLive.each(["", "not a url", "ftp://localhost/", "http://user:pass@localhost/", "http://localhost/?a=1"])(
+  it.scoped.each(["", "not a url", "ftp://localhost/", "http://user:pass@localhost/", "http://localhost/?a=1"])(
     "is what a URL leads to that is no destination: %j",
-    (url) =>
-      Effect.gen(function* () {
-        expect(yield* post(url)).toMatchObject(blocked)
-      }).pipe(Effect.provide(transport()))
+    function* (url) {
+      expect(yield* post(url)).toMatchObject(blocked)
+    }
   )
 
-  it.scopedLive("is connected to in local development where it is this machine's, by all its names", () =>
-    Effect.gen(function* () {
-      const consumer = yield* ok
-      for (const host of ["127.0.0.1", "localhost", "2130706433", "[::ffff:127.0.0.1]"]) {
-        expect(yield* post(`http://${host}:${consumer.port}/`)).toMatchObject(success)
-      }
-      expect(consumer.requests).toHaveLength(4)
-    }).pipe(Effect.provide(transport()))
-  )
+  it.scoped("is connected to in local development where it is this machine's, by all its names", function* () {
+    const consumer = yield* ok
+    for (const host of ["127.0.0.1", "localhost", "2130706433", "[::ffff:127.0.0.1]"]) {
+      expect(yield* post(`http://${host}:${consumer.port}/`)).toMatchObject(success)
+    }
+    expect(consumer.requests).toHaveLength(4)
+  })
 })
 
 describe("a name", () => {

@@ -11,10 +11,8 @@ import { listening } from "../harness/Listening.ts"
 
 const fixture = (name: string): string => readFileSync(new URL(`./fixtures/${name}`, import.meta.url), "utf8")
 
-/** The certificate of the https consumers, for the name `localhost`. */
 export const certificate = fixture("localhost.cert.pem")
 
-/** A server that listens. */
 export interface Consumer {
   readonly port: number
   /** Every connection that was made, closed ones included. */
@@ -23,7 +21,6 @@ export interface Consumer {
   readonly requests: ReadonlyArray<ReceivedRequest>
 }
 
-/** What a consumer received. */
 export interface ReceivedRequest {
   readonly method: string | undefined
   readonly path: string | undefined

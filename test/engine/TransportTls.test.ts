@@ -1,6 +1,6 @@
 import type { Socket } from "node:net"
-import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { expect, layer } from "../harness/Tests.ts"
 import { certificate, httpConsumer, httpsConsumer, post, tcpConsumer, transport, until } from "./TransportServers.ts"
 
 const ok = httpsConsumer((_, response) => response.end("ok"))
@@ -10,19 +10,17 @@ const trusting = transport({ certificateAuthorities: [certificate] })
 const success = { httpStatus: 200, errorCode: null }
 const tlsFailure = { httpStatus: null, errorCode: "tls_failure" }
 
-describe("an https destination", () => {
-  it.scopedLive("is sent to where its certificate is trusted and bears its name", () =>
-    Effect.gen(function* () {
-      const consumer = yield* ok
-      for (const path of ["/a", "/b"]) {
-        expect(yield* post(`https://localhost:${consumer.port}${path}`)).toMatchObject(success)
-      }
-      expect(consumer.sockets).toHaveLength(1)
-      expect(consumer.requests[0]?.body.toString("utf8")).toBe('{"id":"svc_evt_1"}')
-    }).pipe(Effect.provide(trusting))
-  )
+layer(trusting)("an https destination", (it) => {
+  it.scoped("is sent to where its certificate is trusted and bears its name", function* () {
+    const consumer = yield* ok
+    for (const path of ["/a", "/b"]) {
+      expect(yield* post(`https://localhost:${consumer.port}${path}`)).toMatchObject(success)
+    }
+    expect(consumer.sockets).toHaveLength(1)
+    expect(consumer.requests[0]?.body.toString("utf8")).toBe('{"id":"svc_evt_1"}')
+  })
 
-  it.scopedLive("tls_failure: its certificate is signed by itself", () =>
+  it.scoped("tls_failure: its certificate is signed by itself", () =>
     Effect.gen(function* () {
       const consumer = yield* ok
       expect(yield* post(`https://localhost:${consumer.port}/`)).toMatchObject(tlsFailure)
@@ -30,43 +28,36 @@ describe("an https destination", () => {
     }).pipe(Effect.provide(transport()))
   )
 
-  it.scopedLive.each(["TLSv1.2", "TLSv1.3"] as const)(
+  it.scoped.each(["TLSv1.2", "TLSv1.3"] as const)(
     "tls_failure: its certificate bears another name, the second time too (%s)",
-    (maxVersion) =>
-      Effect.gen(function* () {
-        const consumer = yield* httpsConsumer((_, response) => response.end(), { maxVersion })
-        for (let attempt = 0; attempt < 4; attempt++) {
-          expect(yield* post(`https://127.0.0.1:${consumer.port}/`)).toMatchObject(tlsFailure)
-        }
-        expect(consumer.requests).toHaveLength(0)
-      }).pipe(Effect.provide(trusting))
-  )
-
-  it.scopedLive("tls_failure: it does not speak TLS", () =>
-    Effect.gen(function* () {
-      const plain = yield* httpConsumer((_, response) => response.end())
-      const rubbish = yield* tcpConsumer((socket) =>
-        socket.on("data", () => socket.write("220 mail.example ESMTP\r\n"))
-      )
-      for (const consumer of [plain, rubbish]) {
-        expect(yield* post(`https://localhost:${consumer.port}/`)).toMatchObject(tlsFailure)
-        expect(consumer.requests).toHaveLength(0)
+    function* (maxVersion) {
+      const consumer = yield* httpsConsumer((_, response) => response.end(), { maxVersion })
+      for (let attempt = 0; attempt < 4; attempt++) {
+        expect(yield* post(`https://127.0.0.1:${consumer.port}/`)).toMatchObject(tlsFailure)
       }
-    }).pipe(Effect.provide(trusting))
+      expect(consumer.requests).toHaveLength(0)
+    }
   )
 
-  it.scopedLive("tls_failure: it has no protocol version or cipher in common with us", () =>
-    Effect.gen(function* () {
-      const old = yield* httpsConsumer((_, response) => response.end(), {
-        minVersion: "TLSv1",
-        maxVersion: "TLSv1.1",
-        ciphers: "DEFAULT@SECLEVEL=0"
-      })
-      expect(yield* post(`https://localhost:${old.port}/`)).toMatchObject(tlsFailure)
-    }).pipe(Effect.provide(trusting))
-  )
+  it.scoped("tls_failure: it does not speak TLS", function* () {
+    const plain = yield* httpConsumer((_, response) => response.end())
+    const rubbish = yield* tcpConsumer((socket) => socket.on("data", () => socket.write("220 mail.example ESMTP\r\n")))
+    for (const consumer of [plain, rubbish]) {
+      expect(yield* post(`https://localhost:${consumer.port}/`)).toMatchObject(tlsFailure)
+      expect(consumer.requests).toHaveLength(0)
+    }
+  })
 
-  it.scopedLive("tls_failure: an environment variable that turns verification off is not heeded", () =>
+  it.scoped("tls_failure: it has no protocol version or cipher in common with us", function* () {
+    const old = yield* httpsConsumer((_, response) => response.end(), {
+      minVersion: "TLSv1",
+      maxVersion: "TLSv1.1",
+      ciphers: "DEFAULT@SECLEVEL=0"
+    })
+    expect(yield* post(`https://localhost:${old.port}/`)).toMatchObject(tlsFailure)
+  })
+
+  it.scoped("tls_failure: an environment variable that turns verification off is not heeded", () =>
     Effect.gen(function* () {
       const consumer = yield* ok
       yield* Effect.acquireRelease(
@@ -83,15 +74,14 @@ describe("an https destination", () => {
     }).pipe(Effect.provide(transport()))
   )
 
-  it.scopedLive("connection_reset: it closes within the handshake", () =>
-    Effect.gen(function* () {
-      const consumer = yield* tcpConsumer((socket) => socket.once("data", () => socket.end()))
-      expect(yield* post(`https://localhost:${consumer.port}/`)).toMatchObject({ errorCode: "connection_reset" })
-    }).pipe(Effect.provide(trusting))
-  )
+  it.scoped("connection_reset: it closes within the handshake", function* () {
+    const consumer = yield* tcpConsumer((socket) => socket.once("data", () => socket.end()))
+    expect(yield* post(`https://localhost:${consumer.port}/`)).toMatchObject({ errorCode: "connection_reset" })
+  })
 
-  it.scopedLive("a failure that may pass, never destination_blocked: it closes or resets the connection at once", () =>
-    Effect.gen(function* () {
+  it.scoped(
+    "a failure that may pass, never destination_blocked: it closes or resets the connection at once",
+    function* () {
       const closing = [(socket: Socket) => void socket.destroy(), (socket: Socket) => void socket.resetAndDestroy()]
       for (const close of closing) {
         const consumer = yield* tcpConsumer(close)
@@ -102,10 +92,10 @@ describe("an https destination", () => {
           }
         }
       }
-    }).pipe(Effect.provide(trusting))
+    }
   )
 
-  it.scopedLive("timeout: it keeps silent in the handshake, and the connection is closed", () =>
+  it.scoped("timeout: it keeps silent in the handshake, and the connection is closed", () =>
     Effect.gen(function* () {
       const consumer = yield* tcpConsumer((socket) => socket.resume())
       expect(yield* post(`https://localhost:${consumer.port}/`)).toMatchObject({ errorCode: "timeout" })
@@ -113,33 +103,28 @@ describe("an https destination", () => {
     }).pipe(Effect.provide(transport({ timeout: "150 millis" })))
   )
 
-  it.scopedLive("has its answer cut off like any other", () =>
-    Effect.gen(function* () {
-      const consumer = yield* httpsConsumer(({ url }, response) => {
-        const filler = Buffer.alloc(16 * 1024, "a")
-        if (url === "/extension") response.socket?.write("HTTP/1.1 201 OK\r\ntransfer-encoding: chunked\r\n\r\n1;a=")
-        else response.writeHead(201)
-        const sink = url === "/extension" ? response.socket : response
-        const pour = () => {
-          while (sink?.writable && sink.write(filler)) {}
-        }
-        sink?.on("drain", pour)
-        pour()
-      })
-      for (const path of ["/body", "/extension"]) {
-        const outcome = yield* post(`https://localhost:${consumer.port}${path}`)
-        expect(outcome).toMatchObject({ httpStatus: 201, errorCode: null })
+  it.scoped("has its answer cut off like any other", function* () {
+    const consumer = yield* httpsConsumer(({ url }, response) => {
+      const filler = Buffer.alloc(16 * 1024, "a")
+      if (url === "/extension") response.socket?.write("HTTP/1.1 201 OK\r\ntransfer-encoding: chunked\r\n\r\n1;a=")
+      else response.writeHead(201)
+      const sink = url === "/extension" ? response.socket : response
+      const pour = () => {
+        while (sink?.writable && sink.write(filler)) {}
       }
-      yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
-    }).pipe(Effect.provide(trusting))
-  )
+      sink?.on("drain", pour)
+      pour()
+    })
+    for (const path of ["/body", "/extension"]) {
+      const outcome = yield* post(`https://localhost:${consumer.port}${path}`)
+      expect(outcome).toMatchObject({ httpStatus: 201, errorCode: null })
+    }
+    yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
+  })
 
-  it.scopedLive("is not spoken to in clear", () =>
-    Effect.gen(function* () {
-      const consumer = yield* ok
-      const outcome = yield* post(`http://localhost:${consumer.port}/`)
-      expect(outcome.errorCode).not.toBeNull()
-      expect(consumer.requests).toHaveLength(0)
-    }).pipe(Effect.provide(trusting))
-  )
+  it.scoped("is not spoken to in clear", function* () {
+    const consumer = yield* ok
+    expect((yield* post(`http://localhost:${consumer.port}/`)).errorCode).not.toBeNull()
+    expect(consumer.requests).toHaveLength(0)
+  })
 })

@@ -1,16 +1,13 @@
 import { SqlClient } from "@effect/sql"
-import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option, type Redacted } from "effect"
 import { WakeUp } from "../../src/engine/queue/WakeUp.ts"
 import { databaseLayer } from "../../src/platform/storage/Database.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
-import { it } from "../harness/Tests.ts"
+import { expect, it } from "../harness/Tests.ts"
 
-/** The wake-ups of one process. */
 const startProcess = Effect.fnUntraced(function* (url: Redacted.Redacted) {
-  const database = databaseLayer({ url, poolSize: 2 })
-  const context = yield* Layer.build(Layer.provideMerge(WakeUp.layer, database))
+  const context = yield* Layer.build(Layer.provideMerge(WakeUp.layer, databaseLayer({ url, poolSize: 2 })))
   return { wakeUp: Context.get(context, WakeUp), sql: Context.get(context, SqlClient.SqlClient) }
 })
 

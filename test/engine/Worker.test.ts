@@ -6,7 +6,7 @@ import { verifyWebhook } from "../../src/webhooks/index.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { listening } from "../harness/Listening.ts"
-import { onService, TestService, testSettings } from "../harness/TestService.ts"
+import { inDatabase, onService, TestService, testSettings } from "../harness/TestService.ts"
 import { answering, attempted, attemptsIn, send } from "./Sending.ts"
 
 type Json = Record<string, unknown>
@@ -32,7 +32,6 @@ const dueNow = (endpointId: string) =>
       UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE endpoint_id = ${endpointId}`
   )
 
-/** A destination that treats connections as it is told, on loopback. */
 const rawDestination = (onRequest: (socket: Socket) => void) =>
   Effect.map(listening(createServer((socket) => socket.once("data", () => onRequest(socket)))), (port) => ({
     url: `http://127.0.0.1:${port}/hook`
@@ -42,7 +41,6 @@ const quickAttempts = { delivery: { ...testSettings.delivery, timeout: testSetti
 
 onService(quickAttempts)("an attempt", (it) => {
   it.scoped("sends the stored bytes, signed, with the documented headers, and 2xx is delivered", function* () {
-    const { sql } = yield* TestService
     for (const status of [200, 201, 204, 299]) {
       const consumer = yield* answering(status)
       const { endpoint, tenant } = yield* send(consumer.url)
@@ -50,7 +48,7 @@ onService(quickAttempts)("an attempt", (it) => {
       const [received] = consumer.received
       if (received === undefined) return yield* Effect.dieMessage("it is delivered but was not received")
       expect(consumer.received).toHaveLength(1)
-      const [stored] = yield* sql<{ payload: string }>`
+      const [stored] = yield* inDatabase<{ payload: string }>`
           SELECT e.payload FROM payments.events e WHERE e.organization_id = ${tenant.id}`
       expect(received.body.equals(Buffer.from(stored?.payload ?? ""))).toBe(true)
       expect(received.headers).toMatchObject({
@@ -98,8 +96,7 @@ onService(quickAttempts)("an attempt", (it) => {
 
   for (const status of [408, 429, 500, 502, 503, 504, 599]) {
     it.scoped(`that is answered ${status} is made again after about 30 seconds`, function* () {
-      const consumer = yield* answering(status)
-      const { endpoint, tenant } = yield* send(consumer.url)
+      const { endpoint, tenant } = yield* send((yield* answering(status)).url)
       const delivery = yield* attempted(tenant, endpoint.id)
       expect(delivery).toMatchObject({
         state: "queued",
@@ -116,10 +113,8 @@ onService(quickAttempts)("an attempt", (it) => {
   for (const status of [301, 302, 303, 307, 308]) {
     it.scoped(`that is answered ${status} fails for good, and the redirect is not followed`, function* () {
       const elsewhere = yield* makeConsumer
-      const consumer = yield* answering(status, { location: elsewhere.url })
-      const { endpoint, tenant } = yield* send(consumer.url)
-      const delivery = yield* attempted(tenant, endpoint.id)
-      expect(delivery).toMatchObject({
+      const { endpoint, tenant } = yield* send((yield* answering(status, { location: elsewhere.url })).url)
+      expect(yield* attempted(tenant, endpoint.id)).toMatchObject({
         state: "failed",
         nextAttemptAt: null,
         finishedAt: expect.any(String),
@@ -132,8 +127,7 @@ onService(quickAttempts)("an attempt", (it) => {
 
   for (const status of [400, 401, 403, 404, 409, 410, 422]) {
     it.scoped(`that is answered ${status} fails for good`, function* () {
-      const consumer = yield* answering(status, { "retry-after": "1" })
-      const { endpoint, tenant } = yield* send(consumer.url)
+      const { endpoint, tenant } = yield* send((yield* answering(status, { "retry-after": "1" })).url)
       expect(yield* attempted(tenant, endpoint.id)).toMatchObject({
         state: "failed",
         attemptCount: 1,
@@ -156,11 +150,9 @@ onService(quickAttempts)("an attempt", (it) => {
   })
 
   it.scoped("whose connection breaks or is refused is made again", function* () {
-    const resetting = yield* rawDestination((socket) => socket.resetAndDestroy())
-    const closed = yield* Effect.scoped(rawDestination(() => {}))
     for (const [url, errorCode] of [
-      [resetting.url, "connection_reset"],
-      [closed.url, "connection_refused"]
+      [(yield* rawDestination((socket) => socket.resetAndDestroy())).url, "connection_reset"],
+      [(yield* Effect.scoped(rawDestination(() => {}))).url, "connection_refused"]
     ] as const) {
       const { endpoint, tenant } = yield* send(url)
       const delivery = yield* attempted(tenant, endpoint.id)
@@ -181,8 +173,7 @@ onService(quickAttempts)("an attempt", (it) => {
 
   it.scoped("whose answer asks for a wait gets a longer one, never a shorter one, within bounds", function* () {
     const wait = Effect.fnUntraced(function* (status: number, retryAfter: string) {
-      const consumer = yield* answering(status, { "retry-after": retryAfter })
-      const { endpoint, tenant } = yield* send(consumer.url)
+      const { endpoint, tenant } = yield* send((yield* answering(status, { "retry-after": retryAfter })).url)
       return waitOf(yield* attempted(tenant, endpoint.id))
     })
     const asked = yield* wait(429, "120")
@@ -205,10 +196,8 @@ onService(quickAttempts)("an attempt", (it) => {
       const { endpoint, tenant } = yield* send(consumer.url)
       const times: Array<number> = []
       for (const [index, delay] of [30, 300, 1800, 10_800, 43_200].entries()) {
-        const delivery = yield* attempted(tenant, endpoint.id, index + 1)
-        expectWait(delivery, delay)
-        const header = String(consumer.received[index]?.headers["service-signature"])
-        const time = Number(/^t=(\d+)/.exec(header)?.[1])
+        expectWait(yield* attempted(tenant, endpoint.id, index + 1), delay)
+        const time = Number(/^t=(\d+)/.exec(String(consumer.received[index]?.headers["service-signature"]))?.[1])
         expect(Math.abs(time - Date.now() / 1000)).toBeLessThan(30)
         times.push(time)
         // A signature is of its second: the next attempt must be made in another one to differ

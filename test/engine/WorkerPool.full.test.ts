@@ -1,4 +1,3 @@
-import { expect } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Layer, Logger, Option, Scope } from "effect"
 import { deliveryLayer, servicesLayer, storageLayer } from "../../src/app/Service.ts"
 import { enqueue } from "../../src/engine/queue/Enqueue.ts"
@@ -6,8 +5,8 @@ import { storeDeliveries } from "../destinations/deliveries/StoredDeliveries.ts"
 import { tell } from "../harness/Connection.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually, eventuallyIs, eventuallyTrue } from "../harness/Eventually.ts"
-import { onService, TestService, testSettings } from "../harness/TestService.ts"
-import { layer as suite } from "../harness/Tests.ts"
+import { inDatabase, onService, TestService, testSettings } from "../harness/TestService.ts"
+import { expect, layer as suite } from "../harness/Tests.ts"
 import { makeTenant, notification, notify, subscribe } from "../inbound/Notifications.ts"
 import { attempted, deliveriesOf, send } from "./Sending.ts"
 
@@ -20,7 +19,6 @@ onService({ delivery: { ...noTimeout, concurrency: 8, concurrencyPerEndpoint: 4 
     const release = dead.hold()
     const tenant = yield* makeTenant
     yield* subscribe(tenant, ["payment.failed"], dead.url)
-    const { sql } = yield* TestService
     const healthy = yield* makeConsumer
     const other = yield* makeTenant
     const endpoint = yield* subscribe(other, ["payment.succeeded"], healthy.url)
@@ -36,7 +34,7 @@ onService({ delivery: { ...noTimeout, concurrency: 8, concurrencyPerEndpoint: 4 
     // All this while, the dead one's first attempts had not even ended
     expect(dead.received.length).toBe(4)
     expect(
-      yield* sql`SELECT 1 FROM payments.deliveries d, unnest(d.attempts) WHERE d.endpoint_id = ${dying.id}`
+      yield* inDatabase`SELECT 1 FROM payments.deliveries d, unnest(d.attempts) WHERE d.endpoint_id = ${dying.id}`
     ).toEqual([])
     yield* eventuallyIs(
       "the records",
@@ -49,14 +47,13 @@ onService({ delivery: { ...noTimeout, concurrency: 8, concurrencyPerEndpoint: 4 
 
 onService()("a delivery that was stored late, as by a transaction that took a minute", (it) => {
   it.scoped("is found while others come due all the time", function* () {
-    const { sql } = yield* TestService
     const [busy, late] = [yield* makeConsumer, yield* makeConsumer]
     const queued = Effect.fnUntraced(function* (url: string, count: number) {
       const tenant = yield* makeTenant
       const { id } = yield* subscribe(tenant, ["payment.succeeded"], url)
       return yield* storeDeliveries({ organizationId: tenant.id, endpointId: id, state: "queued", count })
     })
-    const comeDue = (id: string, secondsAgo: number) => sql`
+    const comeDue = (id: string, secondsAgo: number) => inDatabase`
         UPDATE payments.delivery_queue SET next_attempt_at = now() - ${secondsAgo} * interval '1 second' WHERE id = ${id}`
     // Each claim finds some of them, and the next one goes on behind those
     const others = yield* queued(busy.url, 2000)

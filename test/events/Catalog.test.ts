@@ -38,7 +38,6 @@ const amounts = ["amount", "amount_received", "amount_refunded", "amount_total",
 const integers = [...amounts, "attempt_count", "arrival_date"]
 const flags = ["fully_refunded", "automatic", "livemode", "charges_enabled", "payouts_enabled", "details_submitted"]
 
-/** The schema of a type's data, where it does not matter which type it is. */
 const schemaOf = (type: EventType): Schema.Schema<object> => Schema.make<object>(eventData[type].ast)
 
 const sample = (type: EventType): Record<string, unknown> => {

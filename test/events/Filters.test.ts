@@ -55,7 +55,6 @@ const dispute = {
   metadata
 }
 
-/** A provider event for each type that comes from a snapshot. */
 const origins: ReadonlyArray<readonly [type: EventType, providerType: string, object: unknown]> = [
   ["payment.succeeded", "payment_intent.succeeded", { id: "pi_1", amount_received: 500, currency: "brl", metadata }],
   ["payment.failed", "payment_intent.payment_failed", { id: "pi_1", amount: 500, currency: "brl", metadata }],

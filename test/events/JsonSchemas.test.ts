@@ -56,7 +56,6 @@ const fieldsOf = (schema: JsonSchema, part: JsonSchema = schema, path = ""): Rea
     return [{ path: `${path}/${name}`, name, said }, ...fieldsOf(schema, field, `${path}/${name}`)]
   })
 
-/** Every object in a schema. */
 const objectsIn = (value: unknown): ReadonlyArray<JsonSchema> => {
   if (Array.isArray(value)) return value.flatMap(objectsIn)
   return Predicate.isRecord(value) ? [value, ...Object.values(value).flatMap(objectsIn)] : []

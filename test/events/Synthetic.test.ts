@@ -29,8 +29,7 @@ describe("a synthetic event", () => {
   it("always says that it is one: test, sandbox, the source svc_test and an id of its own", () => {
     fc.assert(
       fc.property(inputs, (input) => {
-        const event = syntheticEvent(input)
-        expect(event).toMatchObject({
+        expect(syntheticEvent(input)).toMatchObject({
           id: `svc_test_evt_${input.testId}`,
           type: input.type,
           version: 1,

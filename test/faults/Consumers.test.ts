@@ -40,8 +40,7 @@ const lastOf = ({ attempts }: StoredDelivery) => attempts.at(-1)
 
 const residentMegabytes = (pid: number) =>
   Effect.promise(async () => {
-    const status = await readFile(`/proc/${pid}/status`, "utf8")
-    return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024
+    return Number(/VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024
   })
 
 describe("consumers and name servers that misbehave in every way", () => {
@@ -52,8 +51,7 @@ describe("consumers and name servers that misbehave in every way", () => {
       const zone: Record<string, ReadonlyArray<string> | null> = Object.fromEntries(
         names.map(([name]) => [name, [publicAddress]])
       )
-      const dns = yield* nameServer(zone)
-      const asked = { FAULTS_NAME_SERVER: dns.address, ...preloading("NameServer") }
+      const asked = { FAULTS_NAME_SERVER: (yield* nameServer(zone)).address, ...preloading("NameServer") }
       const service = yield* installation([{ role: "api" }, { role: "worker" }], asked)
       const receiver = yield* makeReceiver(random, 10)
       const provider = makeProvider(service, random)

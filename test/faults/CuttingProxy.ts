@@ -73,9 +73,8 @@ export const cuttingProxy = (target: number): Effect.Effect<CuttingProxy, never,
         else if (heldBack === undefined || !answer.includes(heldBack)) client.write(answer)
       })
     })
-    const port = yield* listening(server)
     return {
-      port,
+      port: yield* listening(server),
       cuts: () => cuts,
       cutting: (options, effect) =>
         Effect.suspend(() => {

@@ -58,8 +58,7 @@ describe("the service as an ordinary role", () => {
   it.scopedLive("creates its schema, and then needs nothing but that", function* () {
     const { admin, database, role, run, url } = yield* ordinaryRole
     const directory = yield* emptyDataDirectory
-    const first = yield* startService(directory, { DATABASE_URL: url })
-    expect((yield* stop(first, "SIGTERM")).code).toBe(0)
+    expect((yield* stop(yield* startService(directory, { DATABASE_URL: url }), "SIGTERM")).code).toBe(0)
     yield* run(`REVOKE CREATE ON DATABASE ${database} FROM ${role}`)
     const { local } = yield* startService(directory, { DATABASE_URL: url })
     yield* payAndDeliver(local, admin)
@@ -98,8 +97,7 @@ describe.skipIf(!hasPgBouncer)(
         Array.from({ length: 300 }, () => backend.call("GET", "/integrations/endpoints")),
         { concurrency: 16 }
       )
-      const statuses = new Set(answers.map(({ status }) => status))
-      expect(statuses).toEqual(new Set([200, 429]))
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 429]))
       // Nothing but a few sessions goes past it
       const { rows } = yield* Effect.promise(() =>
         admin.query<{ direct: number }>(

@@ -165,8 +165,7 @@ describe("with a read replica that falls silent and is killed", () => {
   it.scopedLive("lists are read from the primary, after one wait", function* () {
     const servers = yield* startReplicatedServers(yield* temporaryDirectory, { synchronous: false })
     const service = yield* serviceOn({ url: servers.url, readUrl: servers.replica.url })
-    const receiver = yield* makeReceiver(new Randomness(), 5)
-    yield* service.subscribe(receiver.url("orders"))
+    yield* service.subscribe((yield* makeReceiver(new Randomness(), 5)).url("orders"))
     const provider = makeProvider(service, new Randomness())
     const expectOwnWrites = Effect.gen(function* () {
       yield* provider.notify

@@ -52,8 +52,7 @@ describe("four workers on one queue", () => {
     yield* Fiber.joinAll(successors)
     yield* allDelivered(service)
 
-    const deliveries = yield* expectNothingLost(service, provider, receiver, endpointIds)
-    expect(deliveries.length).toBeGreaterThan(1000)
+    expect((yield* expectNothingLost(service, provider, receiver, endpointIds)).length).toBeGreaterThan(1000)
     expectNoOverlap(receiver)
     // Each repetition is an attempt of its own in the history, which `expectNothingLost` has checked. There are as
     // few as were under way when their workers fell silent

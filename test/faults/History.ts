@@ -5,7 +5,6 @@ import type { Installation } from "./Installation.ts"
 import type { Provider } from "./Provider.ts"
 import type { Exchange, Receiver } from "./Receiver.ts"
 
-/** An attempt as the history has it. */
 export interface StoredAttempt {
   readonly number: number
   readonly trigger: string
@@ -14,7 +13,6 @@ export interface StoredAttempt {
   readonly durationMs: number | null
 }
 
-/** A delivery with its history, as it is stored. */
 export interface StoredDelivery {
   readonly id: string
   readonly endpointId: string
@@ -24,7 +22,6 @@ export interface StoredDelivery {
   readonly attempts: ReadonlyArray<StoredAttempt>
 }
 
-/** All deliveries that are stored. */
 export const storedDeliveries = ({ query }: Pick<Installation, "query">) =>
   query<StoredDelivery>(`
     SELECT d.id, d.endpoint_id AS "endpointId", e.provider_event_id AS "providerEventId", d.state,
@@ -66,7 +63,6 @@ export const expectTrueHistory = (delivery: StoredDelivery): void => {
   for (const { durationMs } of delivery.attempts) if (durationMs !== null) expect(durationMs).toBeGreaterThanOrEqual(0)
 }
 
-/** The exchanges of each delivery, in the order in which they began. */
 export const byDelivery = ({ exchanges }: Receiver): ReadonlyMap<string, ReadonlyArray<Exchange>> => {
   const grouped = new Map<string, Array<Exchange>>()
   for (const exchange of exchanges) {

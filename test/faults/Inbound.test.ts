@@ -9,7 +9,6 @@ import type { Cut } from "./CuttingProxy.ts"
 import { type Installation, installation } from "./Installation.ts"
 import { postOnce } from "./Provider.ts"
 
-/** One payment's notification, sent as the provider does. */
 const makeNotification = (service: Installation) => {
   const id = newEventId()
   const body = notification(service.accountId, { id })
@@ -18,7 +17,6 @@ const makeNotification = (service: Installation) => {
 
 type Sent = ReturnType<typeof makeNotification>
 
-/** What is stored of a notification. */
 const stored = ({ query }: Installation, { id }: Sent) =>
   Effect.map(
     query<{ receipts: number; events: number; deliveries: number }>(

@@ -17,7 +17,6 @@ import {
 import { type CuttingProxy, cuttingProxy } from "./CuttingProxy.ts"
 import { type DatabaseServer, startDatabaseServer } from "./DatabaseServer.ts"
 
-/** A process of the service that serves. */
 export interface Running extends ServiceProcess {
   readonly role: "api" | "worker"
   readonly baseUrl: string
@@ -29,7 +28,6 @@ export interface Start {
   readonly settings?: Readonly<Record<string, string>>
 }
 
-/** Processes of the service on one database server, behind a proxy, and one provider. */
 export interface Installation {
   readonly directory: string
   readonly local: LocalFile
@@ -85,16 +83,13 @@ const startProcess = Effect.fnUntraced(function* (
   return { process: { ...service, role, baseUrl }, key, organizationId }
 })
 
-/** The database of an installation. */
 interface Database {
   readonly server: DatabaseServer
   readonly proxy: CuttingProxy
-  /** As the processes have it. */
   readonly url: string
   readonly query: Installation["query"]
 }
 
-/** One server, behind a proxy. */
 const singleDatabase = Effect.fnUntraced(function* (directory: string) {
   const server = yield* startDatabaseServer(directory)
   const proxy = yield* cuttingProxy(server.port)
@@ -165,9 +160,7 @@ export const installation = Effect.fnUntraced(function* (
   return running
 })
 
-/** The processes of a role that run now. */
 export const ofRole = ({ processes }: Installation, role: Running["role"]): ReadonlyArray<Running> =>
   processes.filter((process) => process.role === role)
 
-/** A request to a process, at its own address. */
 export const requestToProcess = ({ baseUrl }: Running) => requestTo(baseUrl)

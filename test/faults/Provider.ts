@@ -18,13 +18,10 @@ export interface Provider {
   readonly loading: <A, E, R>(perSecond: number, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Waits, under load, until so many more are confirmed. */
   readonly more: (count: number) => Effect.Effect<void>
-  /** The event ids that were confirmed. */
   readonly confirmed: ReadonlySet<string>
-  /** How often each status was answered. */
   readonly answers: ReadonlyMap<Answered, number>
 }
 
-/** One POST; 0 where nothing was answered. */
 export const postOnce = (
   baseUrl: string,
   body: string,

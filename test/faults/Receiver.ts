@@ -3,7 +3,6 @@ import { Effect, type Scope } from "effect"
 import { listening } from "../harness/Listening.ts"
 import type { Randomness } from "./Randomness.ts"
 
-/** One request to a consumer, in milliseconds of a monotonic clock. */
 export interface Exchange {
   readonly deliveryId: string
   readonly eventId: string
@@ -15,7 +14,6 @@ export interface Exchange {
   answered: boolean
 }
 
-/** A consumer of many endpoints, each a path, that says what reached it and when. */
 export interface Receiver {
   readonly url: (path: string) => string
   readonly exchanges: ReadonlyArray<Exchange>

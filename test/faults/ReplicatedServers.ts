@@ -7,7 +7,6 @@ import { eventuallyDone } from "../harness/Eventually.ts"
 import { placeCluster } from "../harness/TestDatabase.ts"
 import { type DatabaseServer, startDatabaseServer } from "./DatabaseServer.ts"
 
-/** A primary and a streaming replica of it. */
 export interface ReplicatedServers {
   readonly primary: DatabaseServer
   readonly replica: DatabaseServer

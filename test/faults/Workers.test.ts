@@ -16,7 +16,6 @@ import { makeReceiver } from "./Receiver.ts"
 
 const rounds = 5
 
-/** As they are by default. */
 const times = { DELIVERY_TIMEOUT: "10 seconds", DELIVERY_LEASE_MARGIN: "5 seconds" }
 
 describe("four workers and two APIs on one database", () => {

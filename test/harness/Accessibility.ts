@@ -15,7 +15,6 @@ const lookAtColours = ["color-contrast", "link-in-text-block"]
 /** Those of them that look at colours: half of the time that all of them take. */
 export const colourRules = { runOnly: { type: "rule", values: lookAtColours } }
 
-/** The others. */
 const colourlessRules = {
   ...allRules,
   rules: Object.fromEntries(lookAtColours.map((rule) => [rule, { enabled: false }]))
@@ -47,13 +46,11 @@ export const expectAccessible = async (
   ).toEqual([])
 }
 
-/** Requires that a page does not scroll sideways. */
 export const expectNoSidewaysScroll = async (page: Page): Promise<void> => {
   const beyond = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
   expect(beyond, page.url()).toBe(0)
 }
 
-/** The width of a narrow phone. */
 export const phone = { width: 375, height: 800 }
 
 /** Waits until a page is drawn again after its size or its appearance has changed, with what its scripts do about it. */

@@ -10,7 +10,6 @@ export class BuildFailed extends Data.TaggedError("BuildFailed")<{ readonly caus
 
 const repository = fileURLToPath(new URL("../../", import.meta.url))
 
-/** What tests start as programs of their own. */
 const programs = [
   "src/app/main.ts",
   "src/app/cli/main.ts",

@@ -9,7 +9,6 @@ const run = promisify(execFile)
 /** The system's locale that databases of the tests have, e.g. `en_US.UTF-8`; without it PostgreSQL's own. */
 export const locale = process.env["TEST_LOCALE"]
 
-/** What an empty database is made from. */
 export const emptyTemplate = locale === undefined ? "template0" : `template0 LOCALE_PROVIDER libc LOCALE '${locale}'`
 
 /**

@@ -150,17 +150,14 @@ export interface CollectedLog {
   readonly attributes: Plain
 }
 
-/** What was received so far. */
 export interface Collector {
   readonly url: string
   readonly spans: () => ReadonlyArray<CollectedSpan>
-  /** The points of a metric in the newest export that has it. */
   readonly metric: (name: string) => ReadonlyArray<CollectedPoint>
   readonly metricNames: () => ReadonlySet<string>
   readonly logs: () => ReadonlyArray<CollectedLog>
   /** The content types of its requests, newest last. */
   readonly contentTypes: () => ReadonlyArray<string>
-  /** Everything as it came. */
   readonly text: () => string
 }
 
@@ -213,7 +210,6 @@ const logsOf = (body: string): ReadonlyArray<CollectedLog> =>
     )
   )
 
-/** Starts a collector; it ends with the scope. */
 export const makeCollector: Effect.Effect<Collector, never, Scope.Scope> = Effect.gen(function* () {
   const received: Array<{
     readonly path: string

@@ -9,5 +9,4 @@ export const isWhole = share === 1
 /** How many of so many cases to make up. */
 export const casesOf = (all: number): number => Math.ceil(all / share)
 
-/** Those of the cases to try. */
 export const someOf = <A>(all: ReadonlyArray<A>): ReadonlyArray<A> => all.filter((_, index) => index % share === 0)

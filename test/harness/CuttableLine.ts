@@ -5,7 +5,6 @@ import { listening } from "./Listening.ts"
 /** A network between a client and a server, which can be cut. */
 export interface CuttableLine {
   readonly url: string
-  /** How many connections are open. */
   readonly open: () => number
   /** Cuts every connection; new ones are refused until `mend`. */
   readonly cut: () => void

@@ -6,7 +6,6 @@ import type { Change } from "../../src/emulator/Records.ts"
 
 /** What an emulator has written into its journal: every change of its state, whoever asked for it. */
 export interface EmulatorJournal {
-  /** For the emulator to write. */
   readonly file: string
   /** The changes so far of what is at the provider, oldest first. A record written as it was before is none. */
   readonly changes: () => ReadonlyArray<Change>

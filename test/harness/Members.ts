@@ -30,7 +30,6 @@ export const membersOf = Effect.fnUntraced(function* (tenant: { readonly id: Org
   }
 })
 
-/** The mails to an address, the oldest first. */
 export const mailsTo = (address: string) =>
   Effect.map(TestMailbox, ({ mails }) => mails.filter(({ to }) => to.includes(address)))
 

@@ -18,7 +18,6 @@ export const pgBouncerNote = hasPgBouncer ? "" : " (skipped: PgBouncer is not in
 interface PgBouncer {
   /** The database's URL through it. */
   readonly url: string
-  /** What it has logged. */
   readonly log: () => string
 }
 

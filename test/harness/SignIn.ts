@@ -35,7 +35,6 @@ export const onOneServiceWithMail = (overrides: Parameters<typeof TestService.la
 /** `onSharedService` with a real mail server behind it. */
 export const onSharedServiceWithMail = onOneServiceWithMail(api)
 
-/** An address that no other test has. */
 export const newEmail = (): string => `person-${randomUUID()}@example.com`
 
 /** The token of a mailed link: what follows the `#`. */
@@ -55,7 +54,6 @@ export const cookieOf = (answer: Answer): string => {
   return (set ?? "").split(";", 1)[0] ?? ""
 }
 
-/** A signed-in person. */
 export interface Person {
   readonly id: string
   readonly email: string
@@ -68,7 +66,6 @@ export interface Person {
   ) => Effect.Effect<Answer>
 }
 
-/** The person of a session's cookie. */
 export const personOf = (service: TestService["Type"], cookie: string, answer: Answer): Person => {
   const { email, id } = Object(answer.json["person"])
   return {
@@ -94,7 +91,6 @@ export const signIn = (email: string) =>
     return personOf(service, cookieOf(redeemed), redeemed)
   })
 
-/** A signed-in member of an organization. */
 export const signInMember = (
   organizationId: OrganizationId,
   role: Role,
@@ -109,7 +105,6 @@ export const signInMember = (
     return yield* signIn(email)
   })
 
-/** A signed-in person who has just made an organization. */
 export const signInOwner = Effect.gen(function* () {
   const person = yield* signIn(newEmail())
   const created = yield* person.request("POST", "/identity/organizations", { body: { name: "Bakery" } })

@@ -4,7 +4,6 @@ import { Client, escapeIdentifier } from "pg"
 import { inject } from "vitest"
 import { copyCluster, emptyTemplate } from "./Cluster.ts"
 
-/** A test database could not be made or dropped. */
 export class TestDatabaseError extends Data.TaggedError("TestDatabaseError")<{
   readonly statement: string
   readonly cause: unknown
@@ -14,7 +13,6 @@ export class TestDatabaseError extends Data.TaggedError("TestDatabaseError")<{
 export interface TestDatabase {
   /** Its name in the run's PostgreSQL; can serve as `template` of others while nobody is connected to it. */
   readonly name: string
-  /** Its URL, as the superuser. */
   readonly url: Redacted.Redacted<string>
 }
 

@@ -36,7 +36,6 @@ export interface Answer {
 
 export interface RequestOptions {
   readonly key?: string
-  /** Sent as JSON. */
   readonly body?: unknown
   /** Sent as it is, in place of `body`. */
   readonly raw?: string | Uint8Array
@@ -49,7 +48,6 @@ export class TestService extends Context.Tag("test/TestService")<
   {
     readonly baseUrl: string
     readonly emulator: Emulator
-    /** What has happened at the emulator. */
     readonly journal: EmulatorJournal
     readonly options: ServiceOptions
     readonly sql: SqlClient.SqlClient
@@ -63,7 +61,6 @@ export class TestService extends Context.Tag("test/TestService")<
       options?: { readonly mode?: "test" | "live"; readonly expiresAt?: Date }
     ) => Effect.Effect<string>
     readonly request: (method: string, path: string, options?: RequestOptions) => Effect.Effect<Answer>
-    /** The service's clock. */
     readonly clock: MovableClock
     /** Lets so much time pass for every rate limit, in the database and in the service's process. */
     readonly passTime: (time: Duration.DurationInput) => Effect.Effect<void>
@@ -86,7 +83,6 @@ export class TestService extends Context.Tag("test/TestService")<
     Layer.effect(TestService, Effect.flatMap(service, withOrganizations).pipe(Effect.orDie))
 }
 
-/** Asks the database of the service. */
 export const inDatabase = <Row extends object>(text: TemplateStringsArray, ...values: ReadonlyArray<unknown>) =>
   Effect.flatMap(TestService, ({ sql }) => sql<Row>(text, ...values))
 
@@ -101,7 +97,6 @@ export const inAnotherProcess = <I, S, E, R extends Services | SqlClient.SqlClie
 
 export const testMasterKeys = [{ id: "test", key: Redacted.make(new Uint8Array(32).fill(7)) }] as const
 
-/** Master keys as the setting `MASTER_KEYS` has them. */
 export const masterKeysSetting = (keys: ReadonlyArray<MasterKey>): string =>
   keys.map(({ id, key }) => `${id}:${Buffer.from(Redacted.value(key)).toString("base64")}`).join(",")
 
@@ -152,7 +147,6 @@ export const testSettings: ServiceOptions["settings"] = {
 /** Where the service under test is said to be: its origin is a trusted one. */
 export const testPublicUrl = "https://payments.example"
 
-/** Where the test's payers return to. */
 export const testReturnUrls = {
   checkoutSuccessUrl: "https://shop.example/thanks?session_id={CHECKOUT_SESSION_ID}",
   checkoutCancelUrl: "https://shop.example/cart"
@@ -287,8 +281,7 @@ const withOrganizations = Effect.fnUntraced(function* (service: RunningService) 
     yield* sql`UPDATE payments.provider_accounts SET had_payments_before = true WHERE account_id = ${accountId}`
     const everything = ["*", "webhook-endpoints:*", "audit-log:read"] as const
     const testKey = yield* makeKey(id, everything)
-    const liveKey = yield* makeKey(id, everything, { mode: "live" })
-    return { id, accountId, testKey, liveKey }
+    return { id, accountId, testKey, liveKey: yield* makeKey(id, everything, { mode: "live" }) }
   })
   return {
     ...service,

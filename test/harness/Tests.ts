@@ -33,7 +33,6 @@ interface Generators<R> {
   readonly scoped: GeneratorTester<R | Scope.Scope>
 }
 
-/** Those in real time. */
 interface LiveGenerators {
   readonly live: GeneratorTester<never>
   readonly scopedLive: GeneratorTester<Scope.Scope>

@@ -60,7 +60,6 @@ const company = Effect.gen(function* () {
   return { owner, organizationId, admin: yield* signInMember(organizationId, "admin") }
 })
 
-/** Whether keys work: each in its own environment. */
 const work = (organizationId: string, keys: ReadonlyArray<{ readonly key: string }>) =>
   Effect.flatMap(TestService, ({ request }) =>
     Effect.forEach(keys, ({ key }) =>

@@ -57,8 +57,7 @@ onServiceWithMail()("members", (it) => {
         }))
       })
     }
-    const nobody = yield* signIn(newEmail())
-    expectFailure(yield* nobody.request("GET", path), noOrganization)
+    expectFailure(yield* (yield* signIn(newEmail())).request("GET", path), noOrganization)
     const required = { status: 401, code: "authentication_required", fields: [] }
     expectFailure(yield* request("GET", path, { key: organization.testKey }), required)
   })

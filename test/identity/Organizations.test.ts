@@ -66,8 +66,7 @@ onSharedServiceWithMail("an organization", (it) => {
     const workspaces = yield* sql`
         SELECT environment FROM payments.workspaces WHERE organization_id = ${id} ORDER BY environment DESC`
     expect(workspaces).toEqual([{ environment: "sandbox" }, { environment: "production" }])
-    const session = yield* person.request("GET", "/identity/session")
-    expect(session.json).toMatchObject({
+    expect((yield* person.request("GET", "/identity/session")).json).toMatchObject({
       organization: { id, name: "Padaria São João", role: "owner" },
       environment: "sandbox",
       workspaces: [
@@ -143,8 +142,7 @@ onSharedServiceWithMail("an organization", (it) => {
     expect(record).toEqual({ author_kind: "operator", author_id: "root" })
     const again = yield* Effect.either(organizations.create({ name: "Second", ownerEmail, author }))
     expect(Either.isLeft(again) ? again.left._tag : "").toBe("OrganizationAlreadyExists")
-    const owner = yield* signIn(ownerEmail)
-    const session = yield* owner.request("GET", "/identity/session")
+    const session = yield* (yield* signIn(ownerEmail)).request("GET", "/identity/session")
     expect(session.json["organization"]).toEqual({ id, name, role: "owner" })
   })
 
@@ -175,11 +173,10 @@ onSharedServiceWithMail("an organization", (it) => {
       expectFailure(yield* rename(person, organizationId, "Mine"), denied)
       expectFailure(yield* close(person, organizationId), denied)
     }
-    const unknown = "00000000-0000-4000-8000-000000000000"
     for (const [person, other] of [
       [stranger, organizationId],
       [owner, stranger.organizationId],
-      [owner, unknown]
+      [owner, "00000000-0000-4000-8000-000000000000"]
     ] as const) {
       expectFailure(yield* rename(person, other, "Mine"), foreign)
       expectFailure(yield* close(person, other), foreign)
@@ -264,8 +261,7 @@ onSharedServiceWithMail("an organization", (it) => {
     // What was disconnected can be connected by another organization
     const next = yield* signInOwner
     const back = yield* consent(urlIn(yield* authorize(next)), { account: String(accountId) })
-    const returned = yield* comeBack(back, next)
-    expect(returned.headers.get("location")).toMatch(/\?oauth=connected$/)
+    expect((yield* comeBack(back, next)).headers.get("location")).toMatch(/\?oauth=connected$/)
   })
 
   it.effect("is handed over: another member becomes an owner, and the first one leaves", function* () {

@@ -19,7 +19,6 @@ const untrusted = { status: 403, code: "origin_not_trusted", fields: [] }
 onSharedServiceWithMail("the sessions of a person", (it) => {
   const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
-  /** Signs in with a browser of this name. */
   const signInWith = (email: string, userAgent: string) =>
     Effect.gen(function* () {
       const service = yield* TestService
@@ -109,8 +108,7 @@ onSharedServiceWithMail("the sessions of a person", (it) => {
         FROM generate_series(1, 100) AS n`
     yield* sql`
         UPDATE payments.sessions SET last_used_at = now() - interval '1 day' WHERE token_hash = ${hashOf(owner)}`
-    const next = yield* signInWith(owner.email, firefox)
-    expect(yield* sessionsOf(next)).toHaveLength(100)
+    expect(yield* sessionsOf(yield* signInWith(owner.email, firefox))).toHaveLength(100)
     expectFailure(yield* owner.request("GET", "/identity/session"), invalid)
   })
 })

@@ -53,12 +53,10 @@ onSharedServiceWithMail("a workspace that a request names", (it) => {
       rounds,
       ({ environment, request }) =>
         Effect.gen(function* () {
-          const endpoints = yield* request("GET", `${path}/endpoints`)
-          expect(namesIn(endpoints.json["data"])).toEqual([environment])
+          expect(namesIn((yield* request("GET", `${path}/endpoints`)).json["data"])).toEqual([environment])
           const urls = yield* request("GET", "/identity/return-urls")
           expect(urls.json).toMatchObject({ environment, successUrl: `https://shop.example/${environment}` })
-          const keys = yield* request("GET", "/identity/api-keys")
-          expect(namesIn(keys.json["data"])).toEqual([environment])
+          expect(namesIn((yield* request("GET", "/identity/api-keys")).json["data"])).toEqual([environment])
           expect((yield* request("GET", "/identity/session")).json).toMatchObject({ environment })
         }),
       { concurrency: 5 }

@@ -187,8 +187,7 @@ onSharedServiceWithMail("a session", (it) => {
           expectFailure(answer, workspace, operationKey(operation.method, operation.path))
         }
         const inProduction = yield* signInMember(organization.id, role, ["production"])
-        const session = yield* inProduction.request("GET", "/identity/session")
-        expect(session.json).toMatchObject({
+        expect((yield* inProduction.request("GET", "/identity/session")).json).toMatchObject({
           environment: "production",
           workspaces: [{ environment: "production", permissions: [...permissionsOf(role)] }]
         })
@@ -204,16 +203,14 @@ onSharedServiceWithMail("a session", (it) => {
     it.effect("is kept out of other organizations, existing or not", function* () {
       const { stranger } = yield* TestService
       const { people, things } = yield* Fixture
-      const elsewhere = "00000000-0000-7000-8000-000000000000"
-      for (const organizationId of [stranger.id, elsewhere]) {
+      for (const organizationId of [stranger.id, "00000000-0000-7000-8000-000000000000"]) {
         for (const operation of authenticatedOperations) {
           const path = pathOf(operation, organizationId, things)
           const answer = yield* people.owner.request(operation.method, path, optionsOf(operation, things))
           expectFailure(answer, foreign, operationKey(operation.method, operation.path))
         }
       }
-      const nobody = yield* signIn(newEmail())
-      expectFailure(yield* nobody.request("GET", endpointsOf(stranger.id)), foreign)
+      expectFailure(yield* (yield* signIn(newEmail())).request("GET", endpointsOf(stranger.id)), foreign)
     })
 
     it.effect("is on record as the author of what its person changes", function* () {
@@ -253,8 +250,7 @@ onSharedServiceWithMail("a session lasts", (it) => {
       expect(cookieOf(answer)).toBe(owner.cookie)
       expect(answer.headers.getSetCookie()[0]).toMatch(/Max-Age=43200; Path=\/; HttpOnly; Secure; SameSite=Lax/)
       expect(yield* hoursLeft(owner)).toBeCloseTo(12, 1)
-      const again = yield* owner.request("GET", path)
-      expect(again.headers.getSetCookie()).toEqual([])
+      expect((yield* owner.request("GET", path)).headers.getSetCookie()).toEqual([])
     }
     yield* shift(owner, "1 hour")
     const { json } = yield* owner.request("GET", "/identity/session")
@@ -396,8 +392,7 @@ onSharedServiceWithMail("a session lasts", (it) => {
     expectFailure(query, { status: 422, code: "validation_failed", fields: ["verbose"] })
     const nobody = yield* signIn(newEmail())
     expectFailure(yield* nobody.request("PUT", path, { body: { environment: "sandbox" } }), workspace)
-    const deleted = yield* owner.request("PUT", path)
-    expectFailure(deleted, { status: 422, code: "validation_failed" })
+    expectFailure(yield* owner.request("PUT", path), { status: 422, code: "validation_failed" })
   })
 })
 
@@ -408,8 +403,7 @@ onServiceWithMail({ rateLimitPerMinute: 30 })("a session's requests", (it) => {
     let refused = yield* owner.request("GET", "/identity/session")
     expect(refused.headers.get("ratelimit-limit")).toBe("30")
     for (let n = 0; n < 40 && refused.status === 200; n++) {
-      const path = n % 2 === 0 ? "/identity/members" : endpointsOf(owner.organizationId)
-      refused = yield* owner.request("GET", path)
+      refused = yield* owner.request("GET", n % 2 === 0 ? "/identity/members" : endpointsOf(owner.organizationId))
     }
     expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] })
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1)

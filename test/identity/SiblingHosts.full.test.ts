@@ -36,7 +36,6 @@ const neighbour = (cookies: ReadonlyArray<string>) =>
     return `http://evil.${domain}:${port}/`
   })
 
-/** A request that a page of the service sends. */
 const send = (page: Page, method: string, path: string, body?: unknown): Promise<unknown> =>
   page.evaluate(
     async ([method, path, body]) => {

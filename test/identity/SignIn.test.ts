@@ -32,8 +32,7 @@ onServiceWithMail()("signing in", (it) => {
   it.effect("goes by a mailed link, and answers the session with its cookie", function* () {
     const service = yield* TestService
     const email = newEmail()
-    const token = yield* mailedToken(email)
-    const answer = yield* redeem(token)
+    const answer = yield* redeem(yield* mailedToken(email))
     expect(answer.status).toBe(200)
     expect(answer.json).toEqual({
       person: { id: expect.stringMatching(/^[0-9a-f-]{36}$/), email },
@@ -507,8 +506,7 @@ const traced = Layer.unwrapEffect(
 layer(traced, { timeout: "60 seconds" })("traces of signing in", (it) => {
   it.effect("hold neither the link's token nor the session's", function* () {
     const { request } = yield* TestService
-    const email = newEmail()
-    const token = yield* mailedToken(email)
+    const token = yield* mailedToken(newEmail())
     yield* request("GET", `/identity/sign-in`)
     const answer = yield* redeem(token)
     const person = personOf(yield* TestService, cookieOf(answer), answer)

@@ -221,8 +221,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
     yield* accepted(notify(snapshotOf(tenant)))
     yield* Deferred.succeed(goOn, undefined)
     expect(yield* Fiber.join(older)).toBe("ignored")
-    const told = yield* eventsOf(tenant)
-    expect(told.map(({ data }) => data)).toEqual([
+    expect((yield* eventsOf(tenant)).map(({ data }) => data)).toEqual([
       expect.objectContaining({ charges_enabled: true, payouts_enabled: false })
     ])
     yield* accepted(notify(snapshotOf(tenant)))

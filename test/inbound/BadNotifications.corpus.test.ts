@@ -16,11 +16,9 @@ import {
   thinNotification
 } from "./Notifications.ts"
 
-/** What arrives at an entry. */
 interface Arrival {
   readonly entry: "snapshot" | "thin"
   readonly kind: string
-  /** The id in its body. */
   readonly id: string
   readonly body: Buffer
   readonly header: string | undefined
@@ -127,8 +125,7 @@ const refusedArrivals = (account: string, count: number): ReadonlyArray<Arrival>
   fc.sample(draws, count).map((draw, n) => {
     const [kind, make] = kinds[n % kinds.length] ?? ["", () => ({ body: Buffer.alloc(0), header: undefined })]
     const id = newEventId()
-    const made = make(genuineBody(draw.entry, account, id), draw)
-    return { ...made, entry: draw.entry, kind, id, isGenuine: false }
+    return { ...make(genuineBody(draw.entry, account, id), draw), entry: draw.entry, kind, id, isGenuine: false }
   })
 
 /** Genuine ones: of this account, and of one that nobody knows; and each of them at once again. */
@@ -177,8 +174,7 @@ onSharedService("bad notifications", (it) => {
         ),
       { concurrency: 8, discard: true }
     )
-    const outcomes = yield* expectReceiptsOfGenuine(arrivals)
-    expect([...outcomes].sort()).toEqual(["delivered", "ignored", "unlinked"])
+    expect([...(yield* expectReceiptsOfGenuine(arrivals))].sort()).toEqual(["delivered", "ignored", "unlinked"])
   })
 
   it.effect("are answered 400 over HTTP, 413 where they are too large, and never by a 5xx", function* () {

@@ -77,9 +77,8 @@ onService()("what a notification leads to", (it) => {
     const { sql } = yield* TestService
     const tenant = yield* makeTenant
     const endpoint = yield* subscribe(tenant)
-    const id = newEventId()
     const body = notification(tenant.accountId, {
-      id,
+      id: newEventId(),
       created: Math.floor(Date.now() / 1000),
       type: "account.application.deauthorized",
       object: { id: "ca_1", object: "application" }

@@ -73,8 +73,7 @@ onSharedService("what a notification leaves out", (it) => {
       account: tenant.accountId,
       subscription: id
     })
-    const paid = events.find(({ type }) => type === "invoice.paid")
-    expect(yield* settled(paid?.id ?? "")).toBe("delivered")
+    expect(yield* settled(events.find(({ type }) => type === "invoice.paid")?.id ?? "")).toBe("delivered")
     expect(yield* typesTo(endpoint.id)).toEqual(["subscription.renewed"])
   })
 

@@ -35,12 +35,10 @@ const news = (shop: Shop, object: object, type = "refund.failed", id = newEventI
 
 const tell = Effect.flatMap(TestService, ({ services }) => Context.get(services, FailedRefunds).tell)
 
-/** The same in another process. */
 const otherProcess = Effect.flatMap(TestService, ({ options }) =>
   inAnotherProcess(FailedRefunds, FailedRefunds.layer(options))
 )
 
-/** As if so much time had passed. */
 const later = (shop: Shop, time: string) =>
   shop.sql`
     UPDATE payments.failed_refunds SET mail_at = mail_at - ${time}::interval, mailed_at = mailed_at - ${time}::interval
@@ -79,8 +77,7 @@ onServiceWithMail()("a refund that fails after it was made", (it) => {
     expect(mail?.text).toContain(`of ${made.payment_intent}, failed (expired_or_canceled_card)`)
     expect(mail?.text).toMatch(/BRL\s15\.00|R\$\s?15\.00/)
     expect(mail?.text).toContain(`${testPublicUrl}/v2/organizations/${shop.id}/provider/refunds/${made.id}`)
-    const read = yield* shop.get(`/refunds/${made.id}`)
-    expect(read.json).toMatchObject({ status: "failed" })
+    expect((yield* shop.get(`/refunds/${made.id}`)).json).toMatchObject({ status: "failed" })
     expect(yield* statistics(shop)).toMatchObject([{ currency: "brl", refundFailed: { count: 1, amount: "1500" } }])
     // The catalog has no event for it
     expect(yield* typesTo(endpoint.id)).toEqual(["payment.refunded"])
@@ -178,11 +175,10 @@ onServiceWithMail()("a refund that fails after it was made", (it) => {
     yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${shop.id}`
     yield* sql`DELETE FROM payments.failed_refunds WHERE organization_id = ${shop.id}`
     const receipts = Context.get(services, Receipts)
-    const since = new Date(Date.now() - 3_600_000)
     const missing = yield* receipts.missing({
       environment: "sandbox",
       organizationId: shop.id,
-      since,
+      since: new Date(Date.now() - 3_600_000),
       until: new Date(Date.now() + 60_000)
     })
     expect(missing.events.map(({ providerEventId }) => providerEventId)).toContain(id)

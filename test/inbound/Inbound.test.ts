@@ -4,7 +4,6 @@ import { checkoutSession, secretMark } from "../events/ProviderEvents.ts"
 import { inDatabase, onSharedService, TestService } from "../harness/TestService.ts"
 import { makeTenant, newEventId, notification, notify, setActive, signature, subscribe } from "./Notifications.ts"
 
-/** What is stored of one provider event. */
 const storedOf = (providerEventId: string) =>
   Effect.flatMap(TestService, ({ sql }) =>
     Effect.all({

@@ -1,7 +1,6 @@
-import { expect } from "@effect/vitest"
+import { expect, inject } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { escapeIdentifier } from "pg"
-import { inject } from "vitest"
 import { tell } from "../harness/Connection.ts"
 import { inDatabase, onService, TestService } from "../harness/TestService.ts"
 import { makeTenant, newEventId, notification, notify, subscribe } from "./Notifications.ts"

@@ -63,7 +63,6 @@ const expectSignatureInvalid = (cause: Cause.Cause<unknown>): void => {
   if (!(failure instanceof SignatureInvalid)) expect.fail(Cause.pretty(cause))
 }
 
-/** Whether a body is an event that says it is live. */
 const saysLive = (body: string): boolean => {
   const parsed = Option.liftThrowable(JSON.parse)(body)
   return Option.exists(parsed, (event: unknown) => Predicate.hasProperty(event, "livemode") && event.livemode === true)

@@ -238,8 +238,7 @@ onSharedService("between the look-up of a payment and its storing", (it) => {
   it.scoped("a copy of it is stored: one milestone, one receipt, whoever comes first", function* () {
     const tenant = yield* makeNewTenant
     const endpoint = yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])
-    const id = newEventId()
-    const copies = yield* Effect.replicateEffect(lookedUp(tenant, id), 6)
+    const copies = yield* Effect.replicateEffect(lookedUp(tenant, newEventId()), 6)
     const stored = yield* Effect.forEach(copies, ({ store }) => store, { concurrency: "unbounded" })
     expect(stored.filter(({ first }) => first)).toEqual([{ first: true, outcome: "delivered", waits: true }])
     expect((yield* deliveriesTo(endpoint.id)).map(({ type }) => type)).toEqual([

@@ -80,13 +80,11 @@ export const atEndpoints = (tenant: Tenant, method: string, path: string, body?:
 export const setActive = (tenant: Tenant, { id }: { readonly id: string }, active: boolean) =>
   atEndpoints(tenant, "PATCH", `/${id}`, { active })
 
-/** Unlinks a tenant's account. */
 export const unlink = (tenant: Tenant) =>
   Effect.flatMap(TestService, ({ services }) =>
     Context.get(services, Accounts).unlink({ organizationId: tenant.id, environment: "sandbox" }, operator)
   )
 
-/** A provider event id that no other test has. */
 export const newEventId = () => `evt_${crypto.randomUUID().replaceAll("-", "")}`
 
 export interface NotificationOptions {
@@ -176,7 +174,6 @@ export const withoutProvider = <A, E, R>(accountId: string, effect: Effect.Effec
       .pipe(Effect.zipRight(effect), Effect.ensuring(emulator.clearFaults))
   )
 
-/** A receipt of the sandbox's, as it is asked for. */
 export const receiptKey = (providerEventId: string) => ({ environment: "sandbox", providerEventId }) as const
 
 /** What became of a notification: nothing where there is no receipt of it. */

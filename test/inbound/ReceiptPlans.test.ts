@@ -49,8 +49,7 @@ describe("storing receipts", () => {
       )
       expect(place).toMatchObject({ kind: "month" })
       if (place === undefined) return []
-      const prepare = yield* makePreparing
-      const store = prepare<ReceiptsRow>(batchSql(sql, place))
+      const store = (yield* makePreparing)<ReceiptsRow>(batchSql(sql, place))
       for (const size of [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3, 1, 1, 1, 4, 1, 1, 1]) {
         const rows = yield* store(receiptValues(Array.from({ length: size }, receiptNow), null))
         expect(rows[0]?.receipts).toHaveLength(size)

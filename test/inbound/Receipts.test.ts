@@ -85,8 +85,7 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
     const { get } = yield* receipts
     const tenant = yield* makeNewTenant
     const endpoint = yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])
-    const paused = yield* subscribe(tenant)
-    yield* setActive(tenant, paused, false)
+    yield* setActive(tenant, yield* subscribe(tenant), false)
     const id = newEventId()
     const created = Math.floor(Date.now() / 1000) - 60
     const body = notification(tenant.accountId, { id, created })
@@ -243,8 +242,7 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
     const { services, sql } = yield* TestService
     const { get, replay } = yield* receipts
     const tenant = yield* makeTenant
-    const paused = yield* subscribe(tenant)
-    yield* setActive(tenant, paused, false)
+    yield* setActive(tenant, yield* subscribe(tenant), false)
     const accounts = Context.get(services, Accounts)
     const place = { organizationId: tenant.id, environment: "sandbox" } as const
     yield* accounts.unlink(place, operator)

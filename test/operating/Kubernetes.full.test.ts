@@ -298,7 +298,6 @@ describe("the network", () => {
   const policy = ofKind("NetworkPolicy").find(({ metadata }) => metadata?.name === "connected-payments")
   const rules: ReadonlyArray<NetworkPolicyEgressRule> = policy?.spec?.egress ?? []
 
-  /** The TCP ports on which an address is reached. */
   const portsTo = (address: string) => {
     const family = address.includes(":") ? "ipv6" : "ipv4"
     const holds = (cidr: string) => {

@@ -9,7 +9,6 @@ import { parse, parseAllDocuments } from "yaml"
  * if that is installed.
  */
 
-/** A manifest, as far as all have the same form. */
 export interface Manifest {
   readonly apiVersion: string
   readonly kind: string
@@ -86,7 +85,6 @@ const patch = (manifest: Manifest, text: string): void => {
   }
 }
 
-/** The manifests in a file. */
 export const manifestsIn = (file: string): ReadonlyArray<Manifest> =>
   parseAllDocuments(readFileSync(file, "utf8")).map((document) => document.toJS({ maxAliasCount: 100 }))
 

@@ -128,8 +128,7 @@ describe("the package", () => {
 
   it("starts as the image's last stage starts it, and in production asks for its settings", async () => {
     const dockerfile = readFileSync(join(root, "Dockerfile"), "utf8").replaceAll("\\\n", " ")
-    const lastStage = dockerfile.split(/^FROM /m).at(-1) ?? ""
-    const [, command = "[]"] = /^CMD (\[.*\])$/m.exec(lastStage) ?? []
+    const [, command = "[]"] = /^CMD (\[.*\])$/m.exec(dockerfile.split(/^FROM /m).at(-1) ?? "") ?? []
     const [file = "", ...args] = Schema.decodeUnknownSync(Schema.parseJson(Schema.Array(Schema.String)))(command)
     // Where the package is, as in the image, its sources are not
     const cwd = join(project, "node_modules", manifest.name)

@@ -25,8 +25,7 @@ onSharedService("the connected account", (it) => {
     const pending = Effect.map(tenant.get("/balance"), ({ json }) =>
       Array.isArray(json["pending"]) ? json["pending"].map(({ amount, currency }) => ({ amount, currency })) : []
     )
-    const before = yield* tenant.get("/balance")
-    expect(before.json).toMatchObject({ object: "balance", livemode: false })
+    expect((yield* tenant.get("/balance")).json).toMatchObject({ object: "balance", livemode: false })
     const owner = { organizationId: tenant.id, key: tenant.key }
     yield* pay(service, { ...owner, priceId: yield* makePrice(service, owner) })
     const [brl] = (yield* pending).filter(({ currency }) => currency === "brl")

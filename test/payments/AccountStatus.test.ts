@@ -119,8 +119,7 @@ describe("an account's status", () => {
 
   it("is none where the account lacks what every account has: the paths are said, never the values", () => {
     const { charges_enabled: _, ...lacking } = required
-    const refused = accountStatus("sandbox", { ...lacking, payouts_enabled: canary })
-    expect(refused).toEqual(
+    expect(accountStatus("sandbox", { ...lacking, payouts_enabled: canary })).toEqual(
       Either.left({
         _tag: "Malformed",
         reason: "missing or not as expected: account.charges_enabled, account.payouts_enabled"

@@ -16,7 +16,6 @@ import { Currency, Metadata, ProviderText, referenceTo, TaxBehavior, UnitAmount 
 
 const sometimes = <A>(arbitrary: FastCheck.Arbitrary<A>) => FastCheck.option(arbitrary, { nil: undefined })
 
-/** Without the fields that are not there. */
 const present = (fields: object): unknown => JSON.parse(JSON.stringify(fields))
 
 const amount = Arbitrary.make(UnitAmount)
@@ -39,7 +38,6 @@ const tiers: FastCheck.Arbitrary<typeof Tiers.Type> = FastCheck.uniqueArray(
   )
 )
 
-/** What a price costs, in each of the ways. */
 const costs = FastCheck.oneof(
   FastCheck.record({
     unit_amount: amount,
@@ -78,7 +76,6 @@ export const prices: FastCheck.Arbitrary<CreatePrice> = FastCheck.tuple(
   })
 ).map(([product, cost, rest]) => Schema.decodeUnknownSync(CreatePrice)(present({ ...rest, ...product, ...cost })))
 
-/** Bodies of the other operations. */
 export const products = Arbitrary.make(CreateProduct)
 export const productChanges = Arbitrary.make(UpdateProduct)
 export const promotionCodes = Arbitrary.make(CreatePromotionCode)

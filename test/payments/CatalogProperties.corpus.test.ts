@@ -43,7 +43,6 @@ const selling = <A extends { readonly line_items: ReadonlyArray<Line> }>(body: A
   }))
 })
 
-/** In a currency that there is. */
 const inReais = <A extends { readonly default_price_data?: object }>({ default_price_data, ...body }: A) =>
   default_price_data === undefined ? body : { ...body, default_price_data: { ...default_price_data, currency: "brl" } }
 

@@ -9,14 +9,12 @@ import type { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { type RequestOptions, TestService } from "../harness/TestService.ts"
 import { idOf } from "../surface/http/Samples.ts"
 
-/** An object as JSON. */
 export type Json = Readonly<Record<string, unknown>>
 
 /** A part of a JSON answer, to be looked into; an empty object where there is none. */
 export const part = (value: unknown, ...path: ReadonlyArray<string | number>): Json =>
   Object(path.reduce<unknown>((current, key) => Object(current)[key], value))
 
-/** The objects of a list. */
 export const dataOf = (list: Json): ReadonlyArray<Json> => {
   const { data } = list
   if (!Array.isArray(data)) throw new Error(`No list: ${JSON.stringify(list)}`)
@@ -86,7 +84,6 @@ export const newTenant = Effect.gen(function* () {
   }
 }).pipe(Effect.orDie)
 
-/** A tenant of the tests. */
 export type Tenant = Effect.Effect.Success<typeof newTenant>
 
 /** A price of 15.00, of a product of its own. */

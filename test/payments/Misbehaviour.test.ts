@@ -37,7 +37,6 @@ const clock: Clock.Clock = {
       : real.sleep(duration)
 }
 
-/** The deadlines of the calls that wait have passed. */
 const passDeadlines = Effect.sync(() => waiting.forEach((pass) => void pass()))
 
 /** A tenant that reads and creates a product, and how its account is recorded. */
@@ -170,7 +169,6 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), { t
     it.effect("that asks for fewer requests is 503 with its Retry-After", function* () {
       const { provider } = yield* ScriptedService
       const { get } = yield* newTenant
-      const rateLimited = { status: 503, code: "provider_rate_limited", fields: [] }
       for (const [headers, seconds] of [
         // Longer than the call may take: it is not repeated
         [{ "retry-after": "70" }, "70"],
@@ -178,7 +176,7 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), { t
       ] as const) {
         provider.behave(refusing(429, { code: "rate_limit" }, headers))
         const answer = yield* get
-        expectFailure(answer, rateLimited)
+        expectFailure(answer, { status: 503, code: "provider_rate_limited", fields: [] })
         expect(answer.headers.get("retry-after")).toBe(seconds)
       }
     })

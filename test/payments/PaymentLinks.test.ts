@@ -6,7 +6,6 @@ import { expectFailure } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
 import { dataOf, newTenant, part, payAt, priceOf, soldItems } from "./ConnectedTenant.ts"
 
-/** Opens a link and pays, as a payer does. */
 const payThrough = (url: string) =>
   Effect.flatMap(
     Effect.promise(() => fetch(url, { redirect: "manual" })),
@@ -147,8 +146,7 @@ onSharedService("payment links", (it) => {
     const { price } = yield* priceOf(tenant)
     const id = idOf(yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] }))
     const change = tenant.patch(`/payment-links/${id}`, { metadata: { campaign: "summer" } }, "cut-off-between")
-    const path = `/v1/payment_links/${id}`
-    const cutOff = yield* tenant.during({ fault, after, method: "POST", path }, change)
+    const cutOff = yield* tenant.during({ fault, after, method: "POST", path: `/v1/payment_links/${id}` }, change)
     expectFailure(cutOff, { status: 502, code: "provider_unavailable" })
     // The first of the two calls merged the metadata
     const reached = after > 0 || fault === "lost_answer"
@@ -200,8 +198,7 @@ onSharedService("payment links", (it) => {
     expectFailure(denied, { status: 403, code: "permission_denied", fields: [] })
     expect(denied.json["error"]).toContain("subscriptions:write")
     expect(dataOf(yield* tenant.atProvider("/payment_links"))).toEqual([])
-    const made = yield* send(yield* tenant.keyOf(["payments:write", "subscriptions:write"]))
-    expect(made.json).toMatchObject({
+    expect((yield* send(yield* tenant.keyOf(["payments:write", "subscriptions:write"]))).json).toMatchObject({
       subscription_data: { trial_period_days: 14, metadata: { campaign: "summer" } }
     })
   })

@@ -124,9 +124,8 @@ onSharedService("prices", (it) => {
 
   it.effect("are renamed, given other metadata, and taken out of sale and back, with or without a key", function* () {
     const tenant = yield* newTenant
-    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
     const made = yield* tenant.post("/prices", {
-      product,
+      product: idOf(yield* tenant.post("/products", { name: "Coffee" })),
       currency: "brl",
       tiers,
       tiers_mode: "volume",
@@ -292,8 +291,7 @@ onSharedService("prices", (it) => {
   ] as const)("refuse %s before the provider is asked", function* ([, change, fields]) {
     const tenant = yield* newTenant
     const body = { product: "prod_123", currency: "brl", unit_amount: 500, ...change }
-    const answer = yield* tenant.during({ fault: "html_502" }, tenant.post("/prices", body))
-    expectFailure(answer, refused(fields))
+    expectFailure(yield* tenant.during({ fault: "html_502" }, tenant.post("/prices", body)), refused(fields))
   })
 
   it.effect("take 25 tiers and three years", function* () {

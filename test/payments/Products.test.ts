@@ -43,8 +43,7 @@ onSharedService("products", (it) => {
   })
 
   it.effect("may leave the amount of their default price to the payer", function* () {
-    const tenant = yield* newTenant
-    const made = yield* tenant.post("/products", {
+    const made = yield* (yield* newTenant).post("/products", {
       name: "Donation",
       default_price_data: { currency: "brl", custom_unit_amount: { minimum: 500, maximum: 50_000, preset: 1000 } }
     })
@@ -104,8 +103,7 @@ onSharedService("products", (it) => {
       expect(product["default_price"]).toEqual(price)
     }
     expect(listed).toHaveLength(1)
-    const bare = yield* tenant.post("/products", { name: "Milk" })
-    expect(bare.json["default_price"]).toBeNull()
+    expect((yield* tenant.post("/products", { name: "Milk" })).json["default_price"]).toBeNull()
     expect(dataOf((yield* tenant.get("/products")).json)[0]).toMatchObject({ default_price: null })
   })
 

@@ -50,8 +50,7 @@ const writing = (method: string, path: string, body: unknown, behaviour: Behavio
     const { provider } = yield* ScriptedService
     const { calls, send } = yield* underOneKey(method, path)
     provider.behave(behaviour)
-    const answer = yield* send(body)
-    return { answer, calls: calls() }
+    return { answer: yield* send(body), calls: calls() }
   })
 
 const price = replying(200, { id: "price_new", object: "price" })

@@ -61,8 +61,7 @@ onSharedService("a repeat of a write", (it) => {
     const tenant = yield* newTenant
     const done: Array<{ readonly again: Effect.Effect<Answer>; readonly first: Answer; readonly name: string }> = []
     for (const [method, path, body] of yield* writesOf(tenant)) {
-      const key = randomUUID()
-      const again = keyed(tenant, method, path, body, key)
+      const again = keyed(tenant, method, path, body, randomUUID())
       const first = yield* again
       expect(first.status, `${method} ${path} ${first.text}`).toBe(200)
       done.push({ again, first, name: `${method} ${path}` })
@@ -84,8 +83,7 @@ onSharedService("a repeat of a write", (it) => {
     yield* setStatus(tenant, "disconnected")
     const keys = writes.map(() => randomUUID())
     for (const [index, [method, path, body]] of writes.entries()) {
-      const refused = yield* keyed(tenant, method, path, body, keys[index] ?? "")
-      expectFailure(refused, notConnected, path)
+      expectFailure(yield* keyed(tenant, method, path, body, keys[index] ?? ""), notConnected, path)
     }
     yield* setStatus(tenant, "connected")
     for (const [index, [method, path, body]] of writes.entries()) {

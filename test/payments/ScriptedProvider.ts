@@ -2,7 +2,6 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from "nod
 import { Effect } from "effect"
 import { listening } from "../harness/Listening.ts"
 
-/** A call that reached the provider. */
 export interface ProviderCall {
   readonly method: string
   readonly path: string
@@ -17,7 +16,6 @@ export type Behaviour = (call: ProviderCall, response: ServerResponse) => void
 export interface ScriptedProvider {
   readonly url: URL
   readonly calls: ReadonlyArray<ProviderCall>
-  /** From now on. */
   readonly behave: (behaviour: Behaviour) => void
 }
 
@@ -51,7 +49,6 @@ export const flooding: Behaviour = (_, response) => {
   write()
 }
 
-/** Resets the connection. */
 export const resetting: Behaviour = (_, response) => {
   response.socket?.resetAndDestroy()
 }
@@ -86,5 +83,4 @@ export const makeScriptedProviderAt = (host: string) =>
     return provider
   })
 
-/** The same on loopback. */
 export const makeScriptedProvider = makeScriptedProviderAt("127.0.0.1")

@@ -9,7 +9,6 @@ export const platformKey = "sk_test_scriptedplatformkey"
 
 export const platformId = "acct_ThePlatform"
 
-/** The service over a provider that does as it is told. */
 export class ScriptedService extends Context.Tag("test/provider/ScriptedService")<
   ScriptedService,
   StartedService & { readonly provider: ScriptedProvider }
@@ -54,7 +53,6 @@ export const scriptedTenant = Effect.gen(function* () {
     accountId,
     send: (method: string, path: string, options: RequestOptions = {}) =>
       request(method, `/v2/organizations/${id}/provider${path}`, { key, ...options }),
-    /** The calls on this tenant's account. */
     calls: () => provider.calls.filter(({ headers }) => headers["stripe-account"] === accountId)
   }
 })

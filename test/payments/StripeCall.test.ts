@@ -75,8 +75,7 @@ describe("a call to the provider", () => {
   it.scopedLive("is made at most three times", function* () {
     const { behave, calls, provider } = yield* scripted()
     behave(resetting)
-    const failure = yield* Effect.flip(provider.retrieveProduct(account, "prod_123"))
-    expect(failure._tag).toBe("ProviderUnavailable")
+    expect((yield* Effect.flip(provider.retrieveProduct(account, "prod_123")))._tag).toBe("ProviderUnavailable")
     expect(calls).toHaveLength(3)
   })
 
@@ -168,8 +167,7 @@ describe("a call to the provider", () => {
     )
     expect(write).toMatchObject({ _tag: "ProviderOutcomeUnknown", code: "provider_outcome_unknown", settles: "open" })
     expect(calls).toHaveLength(1)
-    const read = yield* Effect.flip(provider.retrieveRefund(account, "re_1"))
-    expect(read._tag).toBe("ProviderUnavailable")
+    expect((yield* Effect.flip(provider.retrieveRefund(account, "re_1")))._tag).toBe("ProviderUnavailable")
   })
 
   it.scopedLive("is repeated until the provider repeats a failure under its key", function* () {

@@ -50,7 +50,6 @@ const setUp = Effect.gen(function* () {
     expect(status, `${script}\n${stdout}${stderr}`).toBe(0)
     return stdout
   }
-  /** What a script that has to fail says of it. */
   const fail = (script: string, settings: Readonly<Record<string, string>>) => {
     const { status, stderr, stdout } = endOf(script, settings)
     expect(status, `${script}\n${stdout}`).toBe(1)

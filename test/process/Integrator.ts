@@ -54,7 +54,6 @@ export const integrator = (local: LocalFile) => {
       return { productId: String(product["id"]), sessionId: String(session["id"]), url: String(session["url"]) }
     }),
 
-    /** The deliveries of an endpoint, each with its attempts. */
     deliveries: (endpointId: string): Effect.Effect<ReadonlyArray<Json>> =>
       Effect.flatMap(listed(`/integrations/endpoints/${endpointId}/deliveries`), (all) =>
         Effect.forEach(all, ({ id }) => succeed("GET", `/integrations/deliveries/${String(id)}`))
@@ -94,8 +93,7 @@ export const payWithOneFailure = Effect.fnUntraced(function* (local: LocalFile, 
     ),
     ({ rowCount }) => rowCount === 1
   )
-  const delivery = yield* delivered(local, endpoint.id)
-  return { backend, checkout, consumer, delivery, endpoint }
+  return { backend, checkout, consumer, delivery: yield* delivered(local, endpoint.id), endpoint }
 })
 
 /** A session of the test's own on the service's database; it ends with the scope, or with the server. */

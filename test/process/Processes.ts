@@ -11,7 +11,6 @@ import { emptyDataDirectory, startService, stop } from "./ServiceProcess.ts"
 
 /** The service as real processes, on one database and one provider. */
 
-/** A running process of the service. */
 export interface ServiceProcess {
   readonly baseUrl: string
   readonly request: TestService["Type"]["request"]
@@ -33,7 +32,6 @@ export interface Installation {
     use: (lost: { readonly count: () => number }) => Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R>
   readonly processes: readonly [ServiceProcess, ServiceProcess]
-  /** Another process; it ends with the scope. */
   readonly start: Effect.Effect<ServiceProcess, unknown, Scope.Scope>
 }
 

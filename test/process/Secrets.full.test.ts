@@ -11,7 +11,6 @@ import { notification, signature } from "../inbound/Notifications.ts"
 import { databaseSession, delivered, integrator, payOn } from "./Integrator.ts"
 import { dataDirectory, startService, stop } from "./ServiceProcess.ts"
 
-/** The values in a JSON file of the data directory. */
 const jsonIn = (directory: string, file: string) =>
   Effect.promise(async (): Promise<Record<string, string>> => JSON.parse(await readFile(join(directory, file), "utf8")))
 
@@ -58,8 +57,7 @@ describe("what a process writes", () => {
       400,
       plain("POST", "/webhooks/provider", { raw: forged, headers: { "stripe-signature": signature(forged) } })
     )
-    const dead = yield* Effect.scoped(makeConsumer)
-    const deadEndpoint = yield* backend.subscribe(dead.url)
+    const deadEndpoint = yield* backend.subscribe((yield* Effect.scoped(makeConsumer)).url)
     yield* payOn((yield* backend.openCheckout).url)
     yield* eventuallyTrue("the log of the second payment", () => consumer.received.length === 2)
     const session = yield* databaseSession(local)

@@ -20,7 +20,6 @@ export interface LocalFile {
   readonly databaseUrl: string
 }
 
-/** A running process of the service. */
 export interface ServiceProcess {
   readonly pid: number
   readonly child: ChildProcess
@@ -48,8 +47,7 @@ export const isAlive = (pid: number): Effect.Effect<boolean> =>
     } catch {
       return false
     }
-    const status = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "")
-    return !/\) Z /.test(status)
+    return !/\) Z /.test(await readFile(`/proc/${pid}/stat`, "utf8").catch(() => ""))
   })
 
 /**

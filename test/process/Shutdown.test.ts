@@ -8,7 +8,6 @@ import { dataDirectory, keptConnection, type LocalFile, startService, stop } fro
 interface Outcome {
   readonly path: string
   readonly status?: number
-  /** What the answer says of its connection. */
   readonly connection?: string | undefined
   /** Why there was no answer: the code, and whether the connection had served before. */
   readonly error?: string

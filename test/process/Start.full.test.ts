@@ -72,8 +72,7 @@ describe("a start", () => {
     const cluster = yield* Effect.promise(() => readdir(join(other, "postgres", "cluster")))
     expect(cluster).toContain("PG_VERSION")
     expect(cluster).not.toContain("postmaster.pid")
-    const answer = yield* Effect.promise(() => fetch(`${local.baseUrl}/health/ready`))
-    expect(answer.status).toBe(200)
+    expect((yield* Effect.promise(() => fetch(`${local.baseUrl}/health/ready`))).status).toBe(200)
   })
 
   it.scopedLive("on a known database finds its organization, and names a missing master key", function* () {

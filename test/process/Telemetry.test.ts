@@ -57,8 +57,7 @@ describe("a process that exports over OTLP", () => {
       const unknown = yield* backend.call("GET", "/provider/products/prod_unknown")
       const unread = yield* notifyUnreadable(directory, local.baseUrl)
       expect(unread.status).toBe(400)
-      const unsigned = yield* requestTo(local.baseUrl)("POST", "/webhooks/provider", { raw: "{}" })
-      expect(unsigned.status).toBe(400)
+      expect((yield* requestTo(local.baseUrl)("POST", "/webhooks/provider", { raw: "{}" })).status).toBe(400)
       const canary = "canary-in-a-query"
       yield* backend.call("GET", `/no-such-route/${canary}?token=${canary}`)
 
@@ -66,8 +65,7 @@ describe("a process that exports over OTLP", () => {
         "both attempts' metrics",
         () => sum(collector.metric("connected_payments.delivery.attempt.duration")) >= 2
       )
-      const answer = yield* stop(service, "SIGTERM")
-      expect(answer.code).toBe(0)
+      expect((yield* stop(service, "SIGTERM")).code).toBe(0)
       const spans = collector.spans()
 
       // From the provider's event to every attempt

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto"
-import { expect } from "@effect/vitest"
+import { expect, vi } from "@effect/vitest"
 import { Duration, Effect, Option } from "effect"
-import { vi } from "vitest"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { onService, TestService, testSettings } from "../harness/TestService.ts"
 import { signature } from "../inbound/Notifications.ts"

@@ -4,7 +4,6 @@ import { signatureHeaders } from "../../src/engine/attempts/Signing.ts"
 import { signatureHeaderName } from "../../src/events/DeliveryHeaders.ts"
 import { type Envelope, encodeEnvelope, makeEnvelope } from "../../src/events/Envelope.ts"
 
-/** The organization of all deliveries here. */
 export const organizationId = "0199c0de-0000-7000-8000-000000000001"
 
 /** The endpoint's secret, and the one that it replaced. */
@@ -17,7 +16,6 @@ export const timestamp = 1_760_000_000
 /** The time of signing, or so many seconds after it. */
 export const later = (seconds = 0): Date => new Date((timestamp + seconds) * 1000)
 
-/** A real event. */
 export const envelope: Envelope = makeEnvelope({
   environment: "sandbox",
   organizationId,
@@ -27,7 +25,6 @@ export const envelope: Envelope = makeEnvelope({
   data: { payment_id: "pi_1", amount_received: 1500, currency: "brl" }
 })
 
-/** Its body, exactly as it is sent. */
 export const body = encodeEnvelope(envelope)
 
 const header = (text: string | Uint8Array, at: number, first: string, ...others: ReadonlyArray<string>): string =>

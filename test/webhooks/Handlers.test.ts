@@ -24,7 +24,6 @@ import { body, envelope, organizationId, previousSecret, secret, signNow } from 
 const serve = (listener: RequestListener) =>
   Effect.map(listening(createServer(listener)), (port) => `http://127.0.0.1:${port}/webhooks`)
 
-/** The errors that are logged meanwhile. */
 const logOfErrors = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => vi.spyOn(console, "error").mockImplementation(() => {})),
@@ -210,8 +209,7 @@ describe("a body that a JSON parser has read", () => {
     const app = express()
     app.use(express.json())
     app.post("/webhooks", expressWebhookHandler(options))
-    const answer = yield* Effect.flatMap(serve(app), (url) => send(fetch, url)())
-    expect(answer.status).toBe(500)
+    expect((yield* Effect.flatMap(serve(app), (url) => send(fetch, url)())).status).toBe(500)
     expect(seen.errors).toEqual([expect.any(TypeError)])
     expect(String(seen.errors[0])).toMatch(/express\.json\(\).*before that parser.*express\.raw/)
     expect([seen.events, seen.refused]).toEqual([[], []])

@@ -18,7 +18,6 @@ export const installed = ({ name, probe: [command, ...args] }: Pick<Program, "na
   return { here, note: here ? "" : ` (skipped: this machine lacks what ${name} needs)` }
 }
 
-/** What it answers to each of the cases. */
 export const answersOf = async (
   { build, run }: Pick<Program, "build" | "run">,
   cases: ReadonlyArray<object>,

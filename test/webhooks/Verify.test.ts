@@ -32,8 +32,7 @@ const signed = (value: unknown, change: Partial<Parameters<typeof verifyWebhook>
 describe("verifyWebhook", () => {
   it("answers the event of a genuine delivery, of text, bytes, a part of a buffer or an ArrayBuffer", () => {
     const bytes = new TextEncoder().encode(body)
-    const pooled = Buffer.from(`xx${body}yy`).subarray(2, 2 + bytes.length)
-    for (const form of [body, bytes, pooled, bytes.buffer]) {
+    for (const form of [body, bytes, Buffer.from(`xx${body}yy`).subarray(2, 2 + bytes.length), bytes.buffer]) {
       expect(verifyWebhook({ ...valid, body: form })).toEqual(envelope)
     }
   })
@@ -127,8 +126,7 @@ describe("the signature", () => {
 
   it("is found at the end of a huge header, in time that grows with its length only", () => {
     const many = Array.from({ length: 20_000 }, (_, index) => `v1=${index.toString(16).padStart(64, "0")}`).join(",")
-    const genuine = header.slice(header.indexOf("v1="))
-    expect(outcome({ header: `t=${timestamp},${many},${genuine}` })).toBe("accepted")
+    expect(outcome({ header: `t=${timestamp},${many},${header.slice(header.indexOf("v1="))}` })).toBe("accepted")
     expect(outcome({ header: `t=${timestamp},${many}` })).toBe("signature_mismatch")
     expect(outcome({ header: `t=${timestamp},v1=${"0".repeat(5_000_000)}` })).toBe("signature_mismatch")
     expect(outcome({ header: ",".repeat(1_000_000) })).toBe("malformed_header")

@@ -37,7 +37,6 @@ export const expectRefused = (ended: Ended, code: 1 | 2, words: string | RegExp)
   expect(ended.stderr).not.toMatch(/\n\s+at |This is a bug/)
 }
 
-/** How a command ended. */
 export interface Ended {
   readonly code: number | null
   readonly stdout: string
@@ -49,10 +48,8 @@ export interface Ended {
 /** Settings of the machine that runs the tests must not reach the commands. */
 const bare = { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "" }
 
-/** A command that is under way. */
 export interface Started {
   readonly ended: Effect.Effect<Ended>
-  /** What it has printed so far. */
   readonly printed: () => Readonly<Record<"stdout" | "stderr", string>>
   /** Ctrl-C; returns how it ended. */
   readonly interrupt: Effect.Effect<Ended>
@@ -101,7 +98,6 @@ export const startCli = (
     ({ stop }) => stop
   )
 
-/** Runs a command to its end. */
 export const cli = (environment: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) =>
   Effect.scoped(Effect.flatMap(startCli(environment, ...args), ({ ended }) => ended))
 

@@ -79,8 +79,7 @@ onSharedService("connected-payments receipts", (it) => {
       expect((yield* only("--since", "1 hour", "--limit=100")).data).toEqual(data)
       expect((yield* only("--since", "2100-01-01")).data).toEqual([])
 
-      const first = yield* only("--limit", "1")
-      expect(first).toEqual({ data: data.slice(0, 1), has_more: true })
+      expect(yield* only("--limit", "1")).toEqual({ data: data.slice(0, 1), has_more: true })
       const second = yield* only("--limit", "1", "--before", data[0]?.providerEventId ?? "")
       expect(second.data).toEqual(data.slice(1, 2))
       expect((yield* only("--limit", "100", "--before", data.at(-1)?.providerEventId ?? "")).data).toEqual([])
@@ -110,8 +109,7 @@ onSharedService("connected-payments receipts", (it) => {
 
       const { id: endpointId } = yield* subscribe(tenant)
       yield* subscribe(tenant, ["payment.failed"])
-      const replayed = expectDone(yield* run(...replay, "--json"))
-      expect(replayed.json).toMatchObject({
+      expect(expectDone(yield* run(...replay, "--json")).json).toMatchObject({
         environment: "sandbox",
         providerEventId: event,
         deliveriesMade: 1,
@@ -125,8 +123,7 @@ onSharedService("connected-payments receipts", (it) => {
           SELECT endpoint_id AS "endpointId", state FROM payments.deliveries WHERE organization_id = ${tenant.id}`
       expect(deliveries).toEqual([{ endpointId, state: "queued" }])
 
-      const after = expectDone(yield* runHere("show", ...sandbox, event, "--json"))
-      expect(after.json).toMatchObject({
+      expect(expectDone(yield* runHere("show", ...sandbox, event, "--json")).json).toMatchObject({
         events: [{ type: "payment.succeeded", deliveries: { queued: 1, delivered: 0, failed: 0 }, skipped: 0 }]
       })
       const text = expectDone(yield* runHere("show", ...sandbox, event)).stdout
@@ -170,8 +167,7 @@ onSharedService("connected-payments receipts", (it) => {
       expectRefused(yield* runHere("replay", ...sandbox, event), 1, "There is no receipt")
 
       const replay = runHere("replay", ...sandbox, "--organization", tenant.id, event, "--json")
-      const both = yield* Effect.all([replay, replay], { concurrency: 2 })
-      const made = both.map((ended) =>
+      const made = (yield* Effect.all([replay, replay], { concurrency: 2 })).map((ended) =>
         Schema.decodeUnknownSync(Schema.Struct({ deliveriesMade: Schema.Number }))(expectDone(ended).json)
       )
       expect(made.map(({ deliveriesMade }) => deliveriesMade).sort()).toEqual([0, 1])

@@ -25,7 +25,6 @@ const masterKey = (id: string, byte: number): MasterKey => ({
   key: Redacted.make(new Uint8Array(32).fill(byte))
 })
 
-/** The key of the service under test, and those that the tests bring. */
 const [serviceKey] = testMasterKeys
 const newKey = masterKey("next", 8)
 const lostKey = masterKey("lost", 9)
@@ -124,8 +123,7 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
           }).pipe(Effect.provideService(SqlClient.SqlClient, sql))
         )
         yield* received(consumer, 1)
-        const report = yield* Fiber.join(rotation)
-        expect(report).toEqual({
+        expect(yield* Fiber.join(rotation)).toEqual({
           current: "next",
           // The synthetic test has left an answer
           reencrypted: (before["test"] ?? 0) + 1,
@@ -299,8 +297,7 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
     const without = yield* rotate()
     expect(without).toMatchObject({ code: 1, stdout: "" })
     expect(without.stderr).toContain("MASTER_KEYS")
-    const alone = yield* rotate(serviceKey)
-    expect(alone.json).toMatchObject({ reencrypted: 0, unused: [] })
+    expect((yield* rotate(serviceKey)).json).toMatchObject({ reencrypted: 0, unused: [] })
     const wrong = yield* cliHere({ ...(yield* commandSettings()), MASTER_KEYS: "x:y" }, "keys", "rotate-master")
     expect(wrong.code).toBe(1)
     expect(wrong.stderr).toMatch(/^MASTER_KEYS: /)

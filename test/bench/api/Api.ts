@@ -125,7 +125,6 @@ const checkSame = (service: string, bare: string, path: string, key: string) =>
     return ours === theirs
   })
 
-/** `npm run bench -- api`. */
 export const apiBench: Bench = {
   name: "api",
   about: "an authenticated read, against a bare server that does the same look-up and read",

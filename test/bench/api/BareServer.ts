@@ -50,8 +50,7 @@ const path = /^\/v2\/organizations\/([^/]+)\/integrations\/deliveries\/([^/]+)$/
 
 const answer = async (url: string, key: string): Promise<readonly [number, unknown]> => {
   const [, organizationId, id] = path.exec(url) ?? []
-  const hash = createHash("sha256").update(key).digest()
-  const callers = await pool.query({ ...lookUp, values: [hash] })
+  const callers = await pool.query({ ...lookUp, values: [createHash("sha256").update(key).digest()] })
   const caller: unknown = callers.rows[0]
   if (typeof caller !== "object" || caller === null || !("organization_id" in caller) || !("environment" in caller)) {
     return [401, {}]

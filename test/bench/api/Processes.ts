@@ -15,7 +15,6 @@ import type { LoadOptions, LoadResult } from "../Load.ts"
 /** The master key of the benches' services: what they seed as encrypted is said to be under it. */
 export const masterKey = { id: "bench", bytes: Buffer.alloc(32, 7) }
 
-/** That key as the setting `MASTER_KEYS`. */
 const masterKeys = `${masterKey.id}:${masterKey.bytes.toString("base64")}`
 
 /**
@@ -28,7 +27,6 @@ const nodeArgsOf = (roles: "all" | "api" | "worker"): ReadonlyArray<string> => [
   ...(process.env["BENCH_NODE_ARGS"] ?? "").split(" ").filter((arg) => arg !== "")
 ]
 
-/** A process of the bench did not do its part. */
 export class BenchFailed extends Data.TaggedError("BenchFailed")<{ readonly message: string }> {}
 
 const end = (child: ChildProcess) =>
@@ -83,7 +81,6 @@ export const startScript = (
     ({ child }) => end(child)
   )
 
-/** The first line of a process's output. */
 export const firstLine = (started: {
   readonly child: ChildProcess
   readonly log: () => string
@@ -116,7 +113,6 @@ const LocalFile = Schema.parseJson(
   })
 )
 
-/** See `LocalFile`. */
 export type Local = typeof LocalFile.Type
 
 /** Where a service with this data directory listens, and whom it serves. */

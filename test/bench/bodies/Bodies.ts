@@ -62,7 +62,6 @@ const attack = ({ again, answered, baseUrl, localAddress, signal }: Attack): voi
   once()
 }
 
-/** `npm run bench -- bodies`. */
 export const bodiesBench: Bench = {
   name: "bodies",
   about: "the API's resident memory beside 1,000 and 2,000 unfinished notifications of 1 MiB",

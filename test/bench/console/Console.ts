@@ -138,7 +138,6 @@ const signIn = Effect.fnUntraced(function* (
     : { name, value }
 })
 
-/** `npm run bench -- console`. */
 export const consoleBench: Bench = {
   name: "console",
   about: "until the console's first page can be used, beside a page without scripts",

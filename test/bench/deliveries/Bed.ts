@@ -31,7 +31,6 @@ const processFields = (pid: number): ReadonlyArray<string> => {
 const ticks = (fields: ReadonlyArray<string>, ...at: ReadonlyArray<number>): number =>
   at.reduce((sum, index) => sum + Number(fields[index] ?? Number.NaN) * 10_000, 0)
 
-/** The process that started one. */
 export const parentOf = (pid: number): number => Number(processFields(pid)[1])
 
 /** Processor time of a server and all that it started so far, those that have ended included, in microseconds. */
@@ -108,7 +107,6 @@ export const costOf = <Done extends { readonly count: number }, E, R>(
     } satisfies Cost
   })
 
-/** The columns of a cost. */
 export const costMetrics: ReadonlyArray<Metric<Cost>> = [
   ["rate", "1/s", ({ rate }) => rate],
   ["processor_time", "µs each", ({ processor }) => processor],
@@ -124,7 +122,6 @@ export const transactions = ({ query }: Pick<Database, "query">) =>
     ([row]) => Number(row?.["count"])
   )
 
-/** A connection that a bench queries on. */
 export const connectTo = (url: string) =>
   Effect.map(
     connectionTo(url),
@@ -156,10 +153,8 @@ export const copyDatabase = Effect.fnUntraced(function* (database: Database, nam
 /** The same in a directory of its own. */
 export const startDatabase = Effect.flatMap(temporaryDirectory, startDatabaseIn)
 
-/** See `startDatabase`. */
 export type Database = Effect.Effect.Success<typeof startDatabase>
 
-/** An endpoint of the bench's. */
 export interface BenchEndpoint {
   readonly organizationId: OrganizationId
   readonly id: string
@@ -172,9 +167,8 @@ export const makeEndpoint = Effect.fnUntraced(
     const { encrypt } = yield* Cipher
     const organizationId = OrganizationId.make(organization)
     const endpoint: BenchEndpoint = { organizationId, id: randomUUID(), secretId: randomUUID() }
-    const secret = Redacted.make(`whsec_${randomBytes(32).toString("base64url")}`)
     const { ciphertext } = yield* encrypt(
-      secret,
+      Redacted.make(`whsec_${randomBytes(32).toString("base64url")}`),
       secretContext({ organizationId, environment: "sandbox" }, endpoint.secretId)
     )
     yield* database.query(
@@ -192,7 +186,6 @@ export const makeEndpoint = Effect.fnUntraced(
   Effect.provide(Cipher.layer([{ id: masterKey.id, key: Redacted.make(new Uint8Array(masterKey.bytes)) }]))
 )
 
-/** An organization of the bench's, with a sandbox. */
 export const makeOrganization = Effect.fnUntraced(function* ({ query }: Pick<Database, "query">) {
   const organizationId = randomUUID()
   yield* query("INSERT INTO payments.organizations (id, name) VALUES ($1, 'Bench')", [organizationId])
@@ -200,7 +193,6 @@ export const makeOrganization = Effect.fnUntraced(function* ({ query }: Pick<Dat
   return organizationId
 })
 
-/** Makes an endpoint for each URL, four to an organization. */
 export const makeEndpoints = Effect.fnUntraced(function* (database: Database, urls: ReadonlyArray<string>) {
   const endpoints: Array<BenchEndpoint> = []
   let organizationId = ""
@@ -211,7 +203,6 @@ export const makeEndpoints = Effect.fnUntraced(function* (database: Database, ur
   return endpoints
 })
 
-/** How large a payload is, on the wire. */
 export const payloadBytes = 420
 
 const payloadSql = (field = '"type":"payment.succeeded"') =>
@@ -357,7 +348,6 @@ export const addTimedDelivery = (database: Database, endpoint: BenchEndpoint) =>
 export const emptyQueue = (database: Database) =>
   database.query("TRUNCATE payments.deliveries, payments.delivery_queue, payments.events")
 
-/** What a receiver has seen. */
 export interface Seen {
   readonly received: number
   readonly connections: number

@@ -94,7 +94,6 @@ const measureService = (
     return cost
   }).pipe(Effect.scoped)
 
-/** `npm run bench -- deliveries`. */
 export const deliveriesBench: Bench = {
   name: "deliveries",
   about: "a backlog delivered, against raw POSTs and against the queue alone",

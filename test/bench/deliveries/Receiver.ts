@@ -21,7 +21,6 @@ let received = 0
 let connections = 0
 let latencies: Array<number> = []
 
-/** The number that the digits at this place make. */
 const numberAt = (bytes: Buffer, start: number): number => {
   let number = 0
   for (let at = start; at < bytes.length; at++) {

@@ -22,7 +22,6 @@ const exhaust = ({ query }: Database, key: string) =>
     [createHash("sha256").update(key).digest()]
   )
 
-/** `npm run bench -- flood`. */
 export const floodBench: Bench = {
   name: "flood",
   about: "good keys beside 64 connections with a made-up key, and with one whose limit is used up",

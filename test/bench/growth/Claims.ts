@@ -17,7 +17,6 @@ import { median } from "../Bench.ts"
 interface Options {
   readonly databaseUrls: ReadonlyArray<string>
   readonly batch: number
-  /** Claims of a round. */
   readonly claims: number
   readonly rounds: number
 }

@@ -31,7 +31,6 @@ const most = 10_000_000 * share
 
 const inMillions = (count: number): string => `${count / 1_000_000} million`
 
-/** `npm run bench -- growth`. */
 export const growthBench: Bench = {
   name: "growth",
   about: "claims and inserts with 10 thousand to 10 million waiting, and with 10 million finished",

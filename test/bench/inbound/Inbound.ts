@@ -136,7 +136,6 @@ const measure = Effect.fnUntraced(function* (server: Server, database: Database,
   return { ...cost, statements: ((yield* transactions(database)) - before) / cost.answered }
 })
 
-/** `npm run bench -- inbound`. */
 export const inboundBench: Bench = {
   name: "inbound",
   about: "notifications verified and stored with three deliveries each, against the least inserts of the same rows",

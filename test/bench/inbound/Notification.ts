@@ -57,7 +57,6 @@ const paymentIntent = {
   transfer_group: null
 }
 
-/** The payment of an event: as distinct as the event is. */
 export const paymentOf = (eventId: string): string => `pi_${eventId}`
 
 const marked = (account: string): string =>

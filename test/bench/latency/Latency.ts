@@ -16,7 +16,6 @@ const rounds = 3
 const warmUpMillis = 2000
 const millis = 8000
 
-/** `npm run bench -- latency`. */
 export const latencyBench: Bench = {
   name: "latency",
   about: "from the provider's 200 to the consumer, at 10, 200 and 1,000 events per second, and what an event costs",

@@ -14,7 +14,6 @@ export interface LatencyOptions {
   readonly url: string
   readonly webhookSecret: string
   readonly accountId: string
-  /** Where it takes webhooks. */
   readonly port: number
   /** Notifications per second. */
   readonly rate: number
@@ -29,11 +28,9 @@ export interface LatencyResult {
   readonly sent: number
   /** Notifications that were answered by anything but 200, or never. */
   readonly refused: number
-  /** Events that did not arrive. */
   readonly missing: number
   /** Of the webhooks: from the notification's 200 to the consumer's first byte; 0 where it came before the 200. */
   readonly afterAnswer: ReadonlyArray<number>
-  /** From the sending of the notification. */
   readonly afterSending: ReadonlyArray<number>
 }
 

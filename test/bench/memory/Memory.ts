@@ -34,7 +34,6 @@ const kilobytesIn = (file: string, field: string): number =>
 /** Megabytes that a process holds in memory. */
 export const residentMegabytes = (pid: number) => Effect.sync(() => kilobytesIn(`/proc/${pid}/status`, "VmRSS") / 1024)
 
-/** A process and all that it has started. */
 const familyOf = (pid: number): ReadonlyArray<number> => {
   const parents = readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -57,7 +56,6 @@ const familysMegabytes = (pid: number) =>
   })
 
 interface Held {
-  /** Of the service and its PostgreSQL. */
   readonly all: number
   /** The part of it that is no file. */
   readonly own: number
@@ -66,7 +64,6 @@ interface Held {
 
 const cases = ["all, started", "all, after a load", "worker, started", "worker, a million waiting"]
 
-/** `npm run bench -- memory`. */
 export const memoryBench: Bench = {
   name: "memory",
   about: "what a service and a worker hold, after the start, after a load and at a backlog of a million",
@@ -111,8 +108,7 @@ export const memoryBench: Bench = {
         if (now.all > highest.all) highest = now
         yield* Effect.promise(() => sleep(100))
       }
-      const after = yield* receiver.look
-      yield* Console.error(`  ${after.received - before.received} delivered meanwhile`)
+      yield* Console.error(`  ${(yield* receiver.look).received - before.received} delivered meanwhile`)
       return highest
     }).pipe(Effect.scoped)
     const results = yield* inRounds(rounds, (round) =>

@@ -68,7 +68,6 @@ const offer = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, forM
     return added
   })
 
-/** `npm run bench -- neighbour`. */
 export const neighbourBench: Bench = {
   name: "neighbour",
   about: "50 healthy endpoints at 200 events per second, beside 1, 32 and 500 that hang, and 32 that flood",

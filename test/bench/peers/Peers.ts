@@ -66,7 +66,6 @@ const install = Effect.promise(() =>
   )
 )
 
-/** `npm run bench -- peers`. */
 export const peersBench: Bench = {
   name: "peers",
   about: "the same deliveries on graphile-worker and on pg-boss",

@@ -107,7 +107,6 @@ const measure = (call: () => Promise<void>, concurrency: number) =>
     catch: (cause) => (cause instanceof BenchFailed ? cause : new BenchFailed({ message: String(cause) }))
   })
 
-/** `npm run bench -- provider`. */
 export const providerBench: Bench = {
   name: "provider",
   about: "a read through the service, against the bare stripe package",

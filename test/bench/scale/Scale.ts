@@ -87,7 +87,6 @@ const notify = (database: Database, processes: number, round: number) =>
     }
   }).pipe(Effect.scoped)
 
-/** `npm run bench -- scale`. */
 export const scaleBench: Bench = {
   name: "scale",
   about: "what 1 and 2 API processes do on one database, and what that costs it",

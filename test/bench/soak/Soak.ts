@@ -30,7 +30,6 @@ const happenings: ReadonlyMap<number, string> = new Map([
   [6, "a day is dropped"]
 ])
 
-/** The events of each of the days that retention drops. */
 const eventsOfOldDay = 100_000
 
 /** Days whose retention is over, with all that was stored on them. */
@@ -136,7 +135,6 @@ const look = Effect.fnUntraced(function* (database: Database) {
 
 const megabytes = (bytes: number): number => bytes / 1024 / 1024
 
-/** `npm run bench -- soak`. */
 export const soakBench: Bench = {
   name: "soak",
   about: `${minutes} minutes of notifications with deliveries, vacuum, retention and long transactions`,

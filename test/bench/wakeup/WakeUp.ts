@@ -118,7 +118,6 @@ const measure = (database: Database, { url, cameAt }: Effect.Effect.Success<type
 
 type Millis = Readonly<Record<"tests" | "resends", ReadonlyArray<number>>>
 
-/** `npm run bench -- wakeup`. */
 export const wakeUpBench: Bench = {
   name: "wakeup",
   about: "synthetic tests and re-sends, from the answer to the consumer, with one, two and four processes",

@@ -54,7 +54,6 @@ interface ClaimCosts {
   readonly buffers: number
 }
 
-/** What all claims cost so far. */
 const claimCosts = (database: Database) =>
   Effect.map(
     database.query(`
@@ -82,7 +81,6 @@ const prepareBacklog = (database: Database, endpoints: ReadonlyArray<BenchEndpoi
     yield* database.query("CHECKPOINT")
   })
 
-/** Queues the backlog, and wakes the workers. */
 const queueBacklog = (database: Database) =>
   Effect.zipRight(database.query("INSERT INTO payments.delivery_queue SELECT * FROM backlog"), wakeWorkers(database))
 
@@ -117,7 +115,6 @@ const measure = (
     }).pipe(Effect.scoped)
   })
 
-/** `npm run bench -- workers`. */
 export const workersBench: Bench = {
   name: "workers",
   about: "a backlog delivered by one, two and four workers on one database",

@@ -77,8 +77,7 @@ describe("the deliveries to all endpoints", () => {
       for (const [what, rows] of Object.entries(read)) {
         expect(rows, `${what} ${statistics}: ${rows} rows`).toBeLessThanOrEqual(50)
       }
-      const walked = yield* list(tenant, {}, 11)
-      expect(walked.map(({ id }) => id)).toEqual(
+      expect((yield* list(tenant, {}, 11)).map(({ id }) => id)).toEqual(
         (yield* sql<{ id: string }>`
             SELECT id FROM payments.deliveries WHERE organization_id = ${tenant.organizationId} ORDER BY id DESC LIMIT 11`).map(
           ({ id }) => id
@@ -104,8 +103,7 @@ describe("the deliveries to all endpoints", () => {
     yield* sql`
         UPDATE payments.deliveries SET state = 'failed'
         WHERE organization_id = ${tenant.organizationId} AND state = 'delivered' AND endpoint_id = ${endpointOf(1)}`
-    const failures = yield* list(tenant, { state: "failed" }, 101)
-    expect(failures.map(({ id }) => id)).toEqual(
+    expect((yield* list(tenant, { state: "failed" }, 101)).map(({ id }) => id)).toEqual(
       (yield* sql<{ id: string }>`
           SELECT id FROM payments.deliveries WHERE organization_id = ${tenant.organizationId} AND state = 'failed'
           ORDER BY id DESC LIMIT 101`).map(({ id }) => id)

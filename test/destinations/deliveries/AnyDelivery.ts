@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto"
 import type { ClaimedDelivery } from "../../../src/engine/queue/Claim.ts"
 import { DeliveryId, EndpointId, OrganizationId } from "../../../src/platform/kit/Ids.ts"
 
-/** A claimed delivery that is in no database. */
 export const anyDelivery = (): ClaimedDelivery => ({
   organizationId: OrganizationId.make(randomUUID()),
   environment: "sandbox",

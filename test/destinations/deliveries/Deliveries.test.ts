@@ -1,7 +1,6 @@
-import { expect } from "@effect/vitest"
+import { expect, vi } from "@effect/vitest"
 import { Context, Duration, Effect } from "effect"
 import pg from "pg"
-import { vi } from "vitest"
 import { queueStart } from "../../../src/engine/queue/Claim.ts"
 import { Queue } from "../../../src/engine/queue/Queue.ts"
 import { EndpointId } from "../../../src/platform/kit/Ids.ts"
@@ -49,8 +48,7 @@ onSharedService("the history of deliveries", (it) => {
       lastHttpStatus: null,
       lastErrorCode: null
     }
-    const list = yield* asTenant(tenant, "GET", path)
-    expect(list.json).toEqual({ data: [record], has_more: false })
+    expect((yield* asTenant(tenant, "GET", path)).json).toEqual({ data: [record], has_more: false })
     const detail = yield* asTenant(tenant, "GET", `/deliveries/${ids[0]}`)
     expect(detail.json).toEqual({
       ...record,
@@ -78,15 +76,13 @@ onSharedService("the history of deliveries", (it) => {
       ({ deliveries: [claimed] }) =>
         claimed === undefined ? Effect.dieMessage("nothing was due") : Effect.succeed(claimed)
     )
-    const first = yield* claim
     yield* queue.finish([
-      { ...finished(first, 503, { state: "queued", delay: Duration.seconds(30) }), startedAt: 1000 }
+      { ...finished(yield* claim, 503, { state: "queued", delay: Duration.seconds(30) }), startedAt: 1000 }
     ])
     yield* makeDue
     yield* claim
     yield* makeDue
-    const third = yield* claim
-    yield* queue.finish([finished(third, 410, { state: "failed" })])
+    yield* queue.finish([finished(yield* claim, 410, { state: "failed" })])
     const { json } = yield* asTenant(tenant, "GET", `/deliveries/${ids[0]}`)
     expect(json).toMatchObject({
       state: "failed",
@@ -219,8 +215,7 @@ onSharedService("the history of deliveries", (it) => {
 
   it.effect("does not take another endpoint's delivery for a place in it", function* () {
     const { path, tenant } = yield* endpointWith(2)
-    const other = yield* endpointWith(1)
-    const answer = yield* asTenant(tenant, "GET", `${path}?starting_after=${other.ids[0]}`)
+    const answer = yield* asTenant(tenant, "GET", `${path}?starting_after=${(yield* endpointWith(1)).ids[0]}`)
     expect([answer.status, answer.json["code"], answer.json["fields"]]).toEqual([
       422,
       "validation_failed",

@@ -68,9 +68,8 @@ onService({ roles: { api: true, worker: false } })("retention", (it) => {
   })
 
   it.scoped("follows the setting", function* () {
-    const { sql } = yield* TestService
     // A day is kept as long as anything of it, or of a day before it, waits
-    yield* sql`DELETE FROM payments.delivery_queue`
+    yield* inDatabase`DELETE FROM payments.delivery_queue`
     const { of } = yield* makeEndpoint
     const [older = "", younger = ""] = [
       ...(yield* storeDeliveries({ ...of, finishedAgo: 6 * day })),

@@ -82,7 +82,6 @@ export const endQueued = (
   UPDATE payments.deliveries d SET state = ${state}, finished_at = now(), attempt_count = gone.attempt_count
   FROM gone WHERE d.id = gone.id RETURNING d.id`
 
-/** The same with the waiting deliveries of these ids. */
 export const endDeliveries = (ids: ReadonlyArray<string>, state: "delivered" | "failed") =>
   Effect.flatMap(TestService, ({ sql }) => endQueued(sql, sql`id = ANY (${ids}::uuid[])`, state))
 

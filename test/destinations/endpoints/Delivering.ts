@@ -21,7 +21,6 @@ export const makeDestination = Effect.fnUntraced(function* (events: ReadonlyArra
   const consumer = yield* makeConsumer
   const { id, secret } = yield* subscribe(tenant, events, consumer.url)
   const base = `/v2/organizations/${tenant.id}/integrations`
-  /** A request about the endpoint. */
   const send = (method: string, suffix = "", options: RequestOptions = {}) =>
     request(method, `${base}/endpoints/${id}${suffix}`, { key: tenant.key, ...options })
   const test = (type: string, key: string = randomUUID(), options: RequestOptions = {}) =>

@@ -175,8 +175,7 @@ layer(suite, { timeout: "60 seconds" })("a team's own events", (it) => {
     expectTypeOf<Unfit>().not.toExtend<Event>()
     const data = { order_id: "o-1", amount: 500, currency: "brl" }
     expect((yield* publish({ ...tenant, type: "order.shipped", id: "s-6", data })).duplicate).toBe(false)
-    const again = yield* (yield* OutboundEvents).publish(shipped(tenant, "s-6"))
-    expect(again.duplicate).toBe(true)
+    expect((yield* (yield* OutboundEvents).publish(shipped(tenant, "s-6"))).duplicate).toBe(true)
     expect((yield* publish({ ...tenant, type: "order.returned", data: { why: "cold" } })).duplicate).toBe(false)
   })
 
@@ -205,8 +204,7 @@ layer(suite, { timeout: "60 seconds" })("a team's own events", (it) => {
     const tenant = yield* newTenant
     const list = yield* (yield* Endpoints).list(tenant)
     expect(list.eventTypes).toEqual(catalog.map(({ description, type }) => ({ type, description })))
-    const badly = [["payment.succeeded"], [], ["order.shipped", "order.shipped"]]
-    for (const events of badly) {
+    for (const events of [["payment.succeeded"], [], ["order.shipped", "order.shipped"]]) {
       const error = yield* Effect.flip(subscribe(tenant, nowhere, { events }))
       expect(error._tag === "ValidationFailed" && error.fields, events.join()).toEqual(["events"])
     }

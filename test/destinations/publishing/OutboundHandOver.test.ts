@@ -31,7 +31,6 @@ const processWith = Effect.fnUntraced(function* (places: number) {
   yield* sql`UPDATE payments.endpoints SET events = ARRAY['order.shipped']`
   const { free, recipient, taken } = recipientWith(places)
   yield* Context.get(context, LocalHandOff).register(recipient)
-  /** The deliveries in the queue, and whether they are leased. */
   const queued = sql<{ id: string; ctid: string; leased: boolean; attempts: number }>`
     SELECT id, ctid, lease IS NOT NULL AND leased_until > now() + interval '5 seconds' AS leased, attempt_count AS attempts
     FROM payments.delivery_queue ORDER BY id`

@@ -143,8 +143,7 @@ layer(Bench.layer, { timeout: "60 seconds" })("the counts by day", (it) => {
     yield* forward(30 * minute)
     // It counts, and then can't write that it has
     yield* sql`ALTER TABLE payments.count_passes ADD CONSTRAINT stands CHECK (pass = 1) NOT VALID`
-    const failed = yield* Effect.exit(count)
-    expect(failed._tag).toBe("Failure")
+    expect((yield* Effect.exit(count))._tag).toBe("Failure")
     expect(yield* sums(sandbox)).toMatchObject({ delivered: 2, succeeded: 1 })
     yield* sql`ALTER TABLE payments.count_passes DROP CONSTRAINT stands`
     yield* count
@@ -376,8 +375,7 @@ layer(Bench.layer, { timeout: "60 seconds" })("the counts by day", (it) => {
     yield* refunded(later, 7000, { charge_id: "ch_10" })
     yield* refunded(later, 50, own)
     yield* count
-    const last = yield* sumAfter(31)
-    yield* refunded(last, 10_000)
+    yield* refunded(yield* sumAfter(31), 10_000)
     yield* count
     const { payments } = yield* read(sandbox, 90)
     expect(payments.map(({ refunded }) => refunded.amount)).toEqual(["4030", "10020", "3000"])
@@ -396,8 +394,7 @@ layer(Bench.layer, { timeout: "60 seconds" })("the counts by day", (it) => {
   it.effect("end with their time, and stay when the deliveries of a day are removed", function* () {
     const { processes, sql } = yield* Bench
     const { endpoint, now, sandbox } = yield* countedShop(hour)
-    const at = now - 40 * minute
-    yield* deliver(sandbox, endpoint, { at, state: "failed" })
+    yield* deliver(sandbox, endpoint, { at: now - 40 * minute, state: "failed" })
     yield* count
     expect(yield* unsettled(sandbox)).toBeGreaterThan(0)
     // As if retention had removed the day

@@ -14,7 +14,6 @@ import { listen, pathOf } from "./Reader.ts"
 const pay = (tenant: Tenant, options?: Parameters<typeof notification>[1]) =>
   accepted(notify(notification(tenant.accountId, options)))
 
-/** Stores an event as old as this. */
 const store = (tenant: Tenant, age: string, environment = "sandbox") =>
   Effect.gen(function* () {
     const { sql } = yield* TestService

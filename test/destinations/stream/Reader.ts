@@ -4,7 +4,6 @@ import { eventuallyTrue } from "../../harness/Eventually.ts"
 import { TestService } from "../../harness/TestService.ts"
 import type { Tenant } from "../../inbound/Notifications.ts"
 
-/** A message of a stream of events. */
 export interface ReadMessage {
   readonly id: string
   readonly name: string
@@ -73,7 +72,6 @@ export const readStream = (
     ({ cut }) => Effect.sync(cut)
   )
 
-/** The path of a tenant's stream. */
 export const pathOf = ({ id }: Pick<Tenant, "id">, query = "") =>
   `/v2/organizations/${id}/integrations/event-stream${query}`
 

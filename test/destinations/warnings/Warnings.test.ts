@@ -26,7 +26,6 @@ const later = (endpointId: string, time: string) =>
     UPDATE payments.failure_warnings SET quiet_until = quiet_until - ${time}::interval
     WHERE endpoint_id = ${endpointId}`
 
-/** The warnings of another process. */
 const otherProcess = Effect.flatMap(TestService, ({ options }) => inAnotherProcess(Warnings, Warnings.layer(options)))
 
 onServiceWithMail()("a warning", (it) => {

@@ -76,8 +76,7 @@ onServiceOfFile("an existing account", (it) => {
     const owner = yield* newOwner
     const back = yield* consent(urlIn(yield* authorize(owner)), {})
     const stranger = yield* newOwner
-    const again = yield* signIn(owner.email)
-    for (const person of [stranger, again]) {
+    for (const person of [stranger, yield* signIn(owner.email)]) {
       const page = yield* comeBack(back, person)
       expect([page.status, titleOf(page)]).toEqual([403, ended.expired])
     }
@@ -343,8 +342,7 @@ onServiceOfFile("an existing account", (it) => {
 
 onServiceOfFile("the consent page of the emulator", (it) => {
   it.effect("refuses other platforms and made-up accounts", function* () {
-    const owner = yield* newOwner
-    const url = urlIn(yield* authorize(owner))
+    const url = urlIn(yield* authorize(yield* newOwner))
     const other = new URL(url)
     other.searchParams.set("client_id", "ca_other")
     expect((yield* open(other)).status).toBe(400)

@@ -20,7 +20,6 @@ export const authorize = (person: Person) => person.request("POST", `${path}/oau
 export const disconnect = (person: Person, accountId: unknown) =>
   person.request("DELETE", `${path}?accountId=${accountId}`)
 
-/** The URL of a successful answer. */
 export const urlIn = (answer: Answer): URL => {
   expect(answer.status, answer.text).toBe(200)
   expect(Object.keys(answer.json).toSorted()).toEqual(["expiresAt", "url"])
@@ -35,7 +34,6 @@ export const open = (url: URL | string) => raw("", String(url))
 export const press = (url: URL | string, fields: Readonly<Record<string, string>>) =>
   raw("", String(url), { method: "POST", body: new URLSearchParams(fields) })
 
-/** Where an answer leads. */
 export const target = ({ headers, status, text }: { status: number; headers: Headers; text: string }): URL => {
   expect(status, text).toBe(303)
   return new URL(headers.get("location") ?? "")
@@ -44,8 +42,7 @@ export const target = ({ headers, status, text }: { status: number; headers: Hea
 /** Follows an onboarding link to its page, and presses a button there. */
 export const complete = (link: URL, action: "finish" | "partial" | "leave", name = "Bakery") =>
   Effect.gen(function* () {
-    const page = target(yield* open(link))
-    return target(yield* press(page, { action, name }))
+    return target(yield* press(target(yield* open(link)), { action, name }))
   })
 
 /** Follows the consent URL, and presses a button there. */
@@ -62,7 +59,6 @@ export const comeBack = (to: URL, person?: Person) =>
     })
   })
 
-/** The title of a page of the service. */
 export const titleOf = ({ headers, text }: Answer): string => {
   expect(headers.get("content-type")).toBe("text/html; charset=utf-8")
   expect(headers.get("cache-control")).toBe("no-store")
@@ -70,7 +66,6 @@ export const titleOf = ({ headers, text }: Answer): string => {
   return /<h1>(.*)<\/h1>/.exec(text)?.[1] ?? ""
 }
 
-/** The provider as the platform sees it. */
 export const platform = Effect.map(TestService, ({ emulator, options }) => {
   const { sandbox: credentials } = options.provider
   if (credentials._tag === "None") throw new Error("The sandbox has credentials")
@@ -88,7 +83,6 @@ export const hasAccess = (accountId: string) =>
     )
   )
 
-/** The accounts at the provider that were created for onboarding. */
 export const createdAccounts = Effect.gen(function* () {
   const stripe = yield* platform
   const { data } = yield* Effect.promise(() => stripe.accounts.list({ limit: 100 }))

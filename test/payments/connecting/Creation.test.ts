@@ -23,9 +23,8 @@ const withCreations = (failures: ReadonlyArray<Failure>, found: Option.Option<st
     const { emulator, services, sql } = yield* TestService
     const keys: Array<string> = []
     const waiting = [...failures]
-    const real = Context.get(services, Provider)
     const provider: ProviderShape = {
-      ...real,
+      ...Context.get(services, Provider),
       createAccount: (_, { idempotencyKey }) => {
         keys.push(idempotencyKey)
         const failure = waiting.shift()

@@ -67,8 +67,7 @@ onOneServiceWithMail({ roles: { api: true, worker: false }, console: false })("a
   it.scoped("that is created is not linked by who loses the role meanwhile, and serves the next one", function* () {
     const { admin, demote, owner, tenant } = yield* setUp
     const before = yield* createdAccounts
-    const connection = yield* connectingWhile(demote)
-    const refused = yield* Effect.flip(connection.startOnboarding(tenant, authorOf(admin)))
+    const refused = yield* Effect.flip((yield* connectingWhile(demote)).startOnboarding(tenant, authorOf(admin)))
     expect(refused).toMatchObject({
       _tag: "PermissionDenied",
       message: "Only owners and admins may connect the provider account."

@@ -371,8 +371,7 @@ onServiceOfFile("a connected account", (it) => {
     urlIn(yield* onboard(owner))
     const { accountId } = yield* read(owner)
     yield* emulator.addFault({ fault: "html_502", method: "GET", path: "/v1/accounts/*", times: 1_000 })
-    const blind = yield* read(owner).pipe(Effect.ensuring(emulator.clearFaults))
-    expect(blind).toMatchObject({
+    expect(yield* read(owner).pipe(Effect.ensuring(emulator.clearFaults))).toMatchObject({
       status: "onboarding",
       accountId,
       current: false,

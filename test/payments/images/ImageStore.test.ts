@@ -25,7 +25,6 @@ const read = (images: ImageStore["Type"], name: ImageName) =>
     )
   )
 
-/** What every store of images keeps to. */
 const conforms = (name: string, store: Layer.Layer<ImageStore>) =>
   layer(store, { timeout: "60 seconds" })(`images in ${name}`, (it) => {
     it.effect("come back byte for byte, in each format", function* () {
@@ -96,9 +95,7 @@ const storageLayer = Layer.scoped(Storage, makeObjectStorage)
 const bucketOf = ({ credentials, url }: ObjectStorage) =>
   s3ImageStoreLayer({ ...credentials, url, secretAccessKey: Redacted.make(credentials.secretAccessKey) })
 
-const bucketLayer = Layer.unwrapEffect(Effect.map(Storage, bucketOf))
-
-conforms("a bucket", Layer.provide(bucketLayer, storageLayer))
+conforms("a bucket", Layer.provide(Layer.unwrapEffect(Effect.map(Storage, bucketOf)), storageLayer))
 
 layer(storageLayer)("a bucket of images", (it) => {
   it.effect("holds each under the bucket's own beginning, with its type, and is sent it once", function* () {
@@ -141,9 +138,8 @@ layer(storageLayer)("a bucket of images", (it) => {
   })
 
   it.effect("that does not answer is unavailable within its time", function* () {
-    const storage = yield* Storage
     const closed = s3ImageStoreLayer({
-      ...storage.credentials,
+      ...(yield* Storage).credentials,
       url: new URL("http://127.0.0.1:9/pictures"),
       secretAccessKey: Redacted.make("x"),
       timeout: "2 seconds"

@@ -17,7 +17,6 @@ const upload = (
   headers: Readonly<Record<string, string>> = {}
 ) => tenant.send("POST", "/product-images", { raw, headers })
 
-/** A form as browsers send it. */
 const form = (parts: ReadonlyArray<readonly [name: string, value: Uint8Array | string]>) =>
   Effect.promise(async () => {
     const data = new FormData()
@@ -245,8 +244,7 @@ onSharedService("product images", (it) => {
       { format: "png" }
     ])
     const entry = `product_image.uploaded ${hash.toString("hex")}.png`
-    const uploads = (yield* first.audited).filter((line) => line.startsWith("product_image."))
-    expect(uploads).toEqual([entry, entry])
+    expect((yield* first.audited).filter((line) => line.startsWith("product_image."))).toEqual([entry, entry])
   })
 
   it.effect("are the service's own by their address and form, by http on a local start alone", () =>
@@ -305,8 +303,7 @@ onService({ roles: { api: true, worker: false } })("a product image", (it) => {
     expect((yield* cached).status).toBe(304)
     const file = url.slice(url.lastIndexOf("/") + 1)
     const name = yield* nameOf(file)
-    const removed = yield* Effect.orDie(images.remove(name, operator))
-    expect(Option.getOrThrow(removed).uploadedBy).toHaveLength(2)
+    expect(Option.getOrThrow(yield* Effect.orDie(images.remove(name, operator))).uploadedBy).toHaveLength(2)
     expect((yield* fetchImage(url)).status).toBe(404)
     expect((yield* cached).status).toBe(404)
     const records = yield* sql`

@@ -8,7 +8,6 @@ import { listening } from "../../harness/Listening.ts"
  * Signature Version 4 and body hash checked as the documents of Amazon S3 describe them.
  */
 export interface ObjectStorage {
-  /** Of the bucket. */
   readonly url: URL
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string; readonly region: string }
   /** Every object by its key. */

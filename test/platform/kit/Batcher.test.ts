@@ -109,8 +109,7 @@ describe("a gathering", () => {
     let interval = 0
     const { batches, gate, submitAll } = yield* held({ concurrency: 2, interval: () => interval })
     yield* Deferred.succeed(gate, undefined)
-    const alone = yield* submitAll(["a"])
-    yield* Fiber.join(Fiber.all(alone))
+    yield* Fiber.join(Fiber.all(yield* submitAll(["a"])))
     interval = 250
     const together = yield* submitAll(["b", "c"])
     expect(batches).toEqual([["a"]])

@@ -6,7 +6,6 @@ import { eventually } from "../../harness/Eventually.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
 import { expect, layer } from "../../harness/Tests.ts"
 
-/** A migrated database and a client of it. */
 const database = Layer.unwrapScoped(
   Effect.map(createMigratedDatabase, ({ url }) => databaseLayer({ url, poolSize: 2 }))
 )

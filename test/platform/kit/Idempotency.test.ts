@@ -33,7 +33,6 @@ const newOperation = (overrides: Partial<IdempotentOperation<unknown>> = {}) =>
 
 const idempotency = Effect.map(TestService, ({ services }) => Context.get(services, Idempotency))
 
-/** What goes on the wire of an answer. */
 const wireOf = (response: HttpServerResponse.HttpServerResponse) =>
   Effect.promise(async () => {
     const web = HttpServerResponse.toWeb(response)
@@ -50,7 +49,6 @@ const sendUnder = <E>(
   effect: (effectKey: string) => Effect.Effect<unknown, E>
 ) => Effect.flatMap(idempotency, ({ run }) => Effect.flatMap(run(operation, effect), wireOf))
 
-/** An effect that counts how often it happens. */
 const counted = <A, E>(effect: Effect.Effect<A, E>) => {
   const count = { times: 0 }
   return [

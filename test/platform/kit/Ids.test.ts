@@ -78,8 +78,7 @@ describe("the id of a replay's delivery", () => {
     expect(ids.toSorted()).toEqual(ids)
     const key = keys[0] ?? ""
     expect(of(key)).toBe(ids[0])
-    const sameSecond = eventKey("svc_evt_other", new Date(1_790_000_000_000))
-    expect(of(sameSecond)).not.toBe(of(key))
+    expect(of(eventKey("svc_evt_other", new Date(1_790_000_000_000)))).not.toBe(of(key))
     expect(of(key, EndpointId.make("01a1fcfb-855f-758a-8a83-c113f9e1051d"))).not.toBe(of(key))
     const endpointId = EndpointId.make("01a1fcfb-855f-758a-8a83-c113f9e1051c")
     const another = EventReplayId.make("01a1fcfb-855f-758a-8a83-c113f9e1051e")

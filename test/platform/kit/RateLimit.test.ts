@@ -16,7 +16,6 @@ const take = (bucket: string, policy = slow, cost = 1) =>
     Effect.withClock(Context.get(services, RateLimits).take(bucket, policy, cost), clock)
   )
 
-/** Whether a request passes. */
 const passes = (bucket: string, policy = slow, cost = 1) =>
   Effect.map(Effect.either(take(bucket, policy, cost)), Either.isRight)
 
@@ -26,7 +25,6 @@ const passedOf = (requests: number, bucket: string, policy = slow) =>
     (answers) => answers.filter((passed) => passed).length
   )
 
-/** As if so much time had passed. */
 const pass = (time: Duration.DurationInput) => Effect.flatMap(TestService, ({ passTime }) => passTime(time))
 
 onService({ roles: { api: true, worker: false } })("a token bucket", (it) => {

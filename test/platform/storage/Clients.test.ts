@@ -94,8 +94,7 @@ describe("a client of the service's", () => {
     for (const [form, query] of Object.entries(forms)) {
       it.scopedLive(`ends if its server falls silent: ${Client.name}, ${form}`, function* () {
         const client = yield* connected(Client)
-        const pid = yield* backendOf(client)
-        yield* stop(pid)
+        yield* stop(yield* backendOf(client))
         const startedAt = performance.now()
         const [error] = yield* query(client, "SELECT $1::int AS one", [1])
         expect(error).toMatchObject({ code: "ETIMEDOUT", message: `The database has not answered for ${bound} ms` })

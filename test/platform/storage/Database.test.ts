@@ -206,8 +206,7 @@ describe("the pool", () => {
 
   it.scopedLive("bounds a statement's time", function* () {
     const sql = yield* ownDatabase({ statementTimeout: "200 millis" })
-    const error = yield* failureOf(sql`SELECT pg_sleep(60)`)
-    expect(sqlState(error)).toBe("57014")
+    expect(sqlState(yield* failureOf(sql`SELECT pg_sleep(60)`))).toBe("57014")
     expect(yield* failureOf(orUnavailable(sql`SELECT pg_sleep(60)`))).toBeInstanceOf(ServiceUnavailable)
   })
 
@@ -267,8 +266,7 @@ describe("the pool", () => {
 
   it.scopedLive("keeps its only connection if a cancellation gets that one itself", function* () {
     const { url } = yield* createTestDatabase()
-    const context = yield* Layer.build(databaseLayer({ url, poolSize: 1 }))
-    const pool = Context.get(context, DatabasePool)
+    const pool = Context.get(yield* Layer.build(databaseLayer({ url, poolSize: 1 })), DatabasePool)
     yield* Effect.promise(async () => {
       const client = await pool.connect()
       const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")

@@ -35,8 +35,7 @@ const publishAt = Effect.fnUntraced(function* (
   receivedAt: Date,
   id = `svc_evt_${randomUUID()}`
 ) {
-  const repo = yield* on(sql, makeOutboundEventsRepo)
-  const stored = yield* repo.insert(
+  const stored = yield* (yield* on(sql, makeOutboundEventsRepo)).insert(
     tenant,
     {
       event: {
@@ -76,7 +75,6 @@ const dayTables = (sql: SqlClient.SqlClient) =>
 
 const suffixOf = (millis: number) => new Date(millis).toISOString().slice(0, 10).replaceAll("-", "")
 
-/** The retention of 30 days on a database. */
 const retentionOn = (sql: SqlClient.SqlClient, keepFor = Duration.days(30)) =>
   Effect.map(
     Layer.build(Retention.layer({ keepFor }).pipe(Layer.provide(Layer.succeed(SqlClient.SqlClient, sql)))),
@@ -141,8 +139,7 @@ describe("events and deliveries", () => {
   it.scopedLive("are stored once, on whichever day an event is published again", function* () {
     const { sql } = yield* agedDatabase(1, 70)
     const { id } = yield* publishAt(sql, daysAgo(1))
-    const before = yield* publishAt(sql, daysAgo(70))
-    for (const again of [id, before.id]) {
+    for (const again of [id, (yield* publishAt(sql, daysAgo(70))).id]) {
       expect(yield* publishAt(sql, new Date(), again)).toMatchObject({ isNew: false, deliveries: 0 })
     }
     const { id: contested } = yield* Effect.map(
@@ -247,8 +244,7 @@ describe("retention", () => {
     const layers = Layer.provide(EventReplays.layer({ keepFor: Duration.days(30) }), [WakeUp.layer, keyedHash]).pipe(
       Layer.provide(databaseLayer({ url: database.url }))
     )
-    const replays = Context.get(yield* Layer.build(layers), EventReplays)
-    expect(yield* replays.step).toEqual(Option.some(1))
+    expect(yield* Context.get(yield* Layer.build(layers), EventReplays).step).toEqual(Option.some(1))
     // By age alone, both past days would go
     yield* sql`UPDATE payments.days SET used_at = NULL`
     yield* clean
@@ -280,8 +276,7 @@ describe("retention", () => {
     const layers = Layer.provide(EventReplays.layer({ keepFor: Duration.days(60) }), [WakeUp.layer, keyedHash]).pipe(
       Layer.provide(databaseLayer({ url: database.url }))
     )
-    const replays = Context.get(yield* Layer.build(layers), EventReplays)
-    expect(yield* replays.step).toEqual(Option.some(1))
+    expect(yield* Context.get(yield* Layer.build(layers), EventReplays).step).toEqual(Option.some(1))
     yield* end
     yield* clean
     yield* clean
@@ -311,8 +306,7 @@ describe("retention", () => {
     yield* publishAt(sql, daysAgo(29))
     const { id } = yield* publishAt(sql, daysAgo(9))
     yield* endAll(sql)
-    const repo = yield* on(sql, makeEventReplaysRepo)
-    yield* repo.insert(tenant, endpointId, {
+    yield* (yield* on(sql, makeEventReplaysRepo)).insert(tenant, endpointId, {
       id: EventReplayId.make(v7()),
       since: daysAgo(30),
       until: daysAgo(1),
@@ -321,8 +315,7 @@ describe("retention", () => {
     const layers = Layer.provide(EventReplays.layer({ keepFor: Duration.days(10) }), [WakeUp.layer, keyedHash]).pipe(
       Layer.provide(databaseLayer({ url: database.url }))
     )
-    const replays = Context.get(yield* Layer.build(layers), EventReplays)
-    expect(yield* replays.step).toEqual(Option.some(1))
+    expect(yield* Context.get(yield* Layer.build(layers), EventReplays).step).toEqual(Option.some(1))
     const [delivery] = yield* claimFrom(Context.get(yield* on(sql, Layer.build(Queue.layer)), Queue), idle)
     expect(delivery?.eventId).toBe(id)
   })

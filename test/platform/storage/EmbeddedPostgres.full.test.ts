@@ -190,8 +190,7 @@ describe.concurrent("startEmbeddedPostgres", () => {
     const alias = `${directory}-alias`
     yield* Effect.promise(() => symlink(directory, alias))
     yield* start({ directory: alias })
-    const refused = yield* Effect.flip(Effect.scoped(start({ directory })))
-    expect(refused.reason).toBe("in_use")
+    expect((yield* Effect.flip(Effect.scoped(start({ directory })))).reason).toBe("in_use")
   })
 })
 
@@ -300,8 +299,7 @@ describe.concurrent("what cannot be started says why", () => {
   })
 
   it.scoped("when the directory cannot be made", function* () {
-    const parent = yield* temporaryDirectory
-    const file = join(parent, "file")
+    const file = join(yield* temporaryDirectory, "file")
     yield* Effect.promise(() => writeFile(file, ""))
     const refused = yield* Effect.flip(Effect.scoped(start({ directory: join(file, "data") })))
     expect(refused.reason).toBe("io_failed")

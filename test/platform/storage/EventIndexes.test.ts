@@ -41,8 +41,6 @@ const indexes = (sql: SqlClient.SqlClient) =>
     (rows) => rows.map(({ name, valid }) => (valid ? name : `${name}, not valid`))
   )
 
-const byHour = ["events_hour_payment_id", "events_hour_public_id"]
-
 const expectAllFound = (
   sql: SqlClient.SqlClient,
   stored: ReadonlyArray<{ readonly id: string; readonly payment: string }>
@@ -60,7 +58,7 @@ describe("an event's public id and payment", () => {
     const sql = yield* connect(yield* createMigratedDatabase)
     yield* makeTenant(sql)
     const stored = yield* storeHours(sql)
-    expect(yield* indexes(sql)).toEqual(byHour)
+    expect(yield* indexes(sql)).toEqual(["events_hour_payment_id", "events_hour_public_id"])
     yield* expectAllFound(sql, stored)
     const repo = yield* on(sql, makeEventsRepo(Duration.days(30)))
     const [one] = stored

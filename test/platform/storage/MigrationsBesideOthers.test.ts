@@ -7,7 +7,6 @@ import { createMigratedDatabase, type TestDatabase } from "../../harness/TestDat
 import { describe, expect, it } from "../../harness/Tests.ts"
 import { connect, makeTenant, readOn, tenant, waitsForLock } from "./PartitionBed.ts"
 
-/** As a process does it, with connections of its own for the migrations. */
 const migrateAsProcess = ({ url }: TestDatabase, all = migrations) =>
   Effect.flatMap(Layer.build(databaseLayer({ url })), (services) => Effect.provide(migrateTo(all), services))
 

@@ -16,7 +16,6 @@ const rowsReadIn = (plan: unknown): number => {
   return own + rowsReadIn(plan["Plan"]) + rowsReadIn(plan["Plans"])
 }
 
-/** The indexes that a plan reads. */
 const indexesIn = (plan: unknown): ReadonlyArray<string> =>
   [...JSON.stringify(plan).matchAll(/"Index Name":"([^"]+)"/g)].flatMap(([, name]) => name ?? [])
 

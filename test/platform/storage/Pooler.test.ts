@@ -18,7 +18,6 @@ const refusal = (options: DatabaseOptions) => Effect.map(Effect.flip(connect(opt
 /** What begins a connection of the service besides its name. */
 const startSettings = "statement_timeout, idle_in_transaction_session_timeout"
 
-/** What is logged while an effect runs. */
 const logged = <A, E, R>(effect: Effect.Effect<A, E, R>) => {
   const lines: Array<string> = []
   const logger = Logger.make(({ message }) => void lines.push(String(message)))

@@ -28,7 +28,6 @@ const readersOn = (url: string) =>
     ([row]) => row?.at?.getTime() ?? 0
   )
 
-/** Whether an effect has something read on the replica. */
 const readsReplica = <A, E, R>({ replica }: ReplicatedServers, effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const before = yield* readersOn(replica.url)
@@ -44,8 +43,7 @@ layer(Servers.layer, { timeout: "60 seconds" })("lists with a read replica", (it
     function* () {
       const servers = yield* Servers
       const service = yield* serviceOn({ url: servers.url, readUrl: servers.replica.url })
-      const receiver = yield* makeReceiver(new Randomness(), 5)
-      const endpointId = yield* service.subscribe(receiver.url("orders"))
+      const endpointId = yield* service.subscribe((yield* makeReceiver(new Randomness(), 5)).url("orders"))
       const provider = makeProvider(service, new Randomness())
 
       /** What was confirmed a moment ago is in each list. */
@@ -108,8 +106,7 @@ layer(Servers.layer, { timeout: "60 seconds" })("lists with a read replica", (it
       expect(yield* prefer(isOnStandby)).toBe(true)
       expect(yield* isOnStandby).toBe(false)
       expect(yield* sql.withTransaction(prefer(isOnStandby))).toBe(false)
-      const refused = yield* Effect.flip(prefer(sql`INSERT INTO ordinary.notes VALUES (2)`))
-      expect(sqlState(refused)).toBe("25006")
+      expect(sqlState(yield* Effect.flip(prefer(sql`INSERT INTO ordinary.notes VALUES (2)`)))).toBe("25006")
       expect(yield* sql`SELECT note FROM ordinary.notes`).toEqual([{ note: 1 }])
     },
     { timeout: 120_000 }

@@ -136,8 +136,7 @@ describe("a receipt", () => {
       daysAgo(-40),
       new Date("2100-01-01")
     ]
-    const pairs = times.flatMap((one) => times.map((two) => [one, two] as const))
-    for (const [one, two] of pairs) {
+    for (const [one, two] of times.flatMap((one) => times.map((two) => [one, two] as const))) {
       const id = newId()
       expect((yield* insert(receiptOf(id, one))).first).toBe(true)
       expect([one, two, yield* insert(receiptOf(id, two))]).toMatchObject([one, two, { first: false }])
@@ -171,8 +170,7 @@ describe("a receipt", () => {
     const id = newId()
     expect((yield* insert(receiptOf(id, new Date()))).first).toBe(true)
     expect(yield* storedOf(sql, id)).toMatchObject([{ table: "receipts_undated" }])
-    const records = yield* on(sql, makeReceiptRecordsRepo)
-    yield* records.clean(retention)
+    yield* (yield* on(sql, makeReceiptRecordsRepo)).clean(retention)
     expect(yield* tables(sql)).toEqual([tableAt(0), tableAt(1), tableAt(2)])
     for (const process of [sql, yield* connect(database)]) {
       const { insert } = yield* on(process, makeReceiptsRepo(null))
@@ -224,8 +222,7 @@ describe("retention", () => {
 
   it.scopedLive("keeps the last months, however short it is, since new receipts are for them", function* () {
     const { insert, sql } = yield* monthlyDatabase(6)
-    const records = yield* on(sql, makeReceiptRecordsRepo)
-    yield* records.clean(Duration.millis(1))
+    yield* (yield* on(sql, makeReceiptRecordsRepo)).clean(Duration.millis(1))
     expect(yield* tables(sql)).toEqual([-2, -1, 0, 1, 2].map(tableAt))
     for (const created of [new Date(), monthAt(-1), monthAt(-4)]) {
       expect((yield* insert(receiptOf(newId(), created))).first).toBe(true)
@@ -286,8 +283,7 @@ describe("a list of receipts", () => {
     const readBy = <A, E>(effect: Effect.Effect<A, E>) =>
       Effect.gen(function* () {
         const before = yield* reads
-        const value = yield* effect
-        return [value, (yield* reads) - before] as const
+        return [yield* effect, (yield* reads) - before] as const
       })
     const filters: ReadonlyArray<Omit<ListReceipts, "environment">> = [
       {},

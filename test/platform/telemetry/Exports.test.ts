@@ -31,9 +31,8 @@ it.scopedLive("a collector that refuses a part is named in the log, without what
       ["The collector has refused a part of the telemetry: see its log"]
     ]
   ] as const) {
-    const url = yield* answering(body)
     const provider = new BasicTracerProvider({
-      spanProcessors: [new SimpleSpanProcessor(new OTLPTraceExporter({ url }))]
+      spanProcessors: [new SimpleSpanProcessor(new OTLPTraceExporter({ url: yield* answering(body) }))]
     })
     provider.getTracer("test").startSpan("any").end()
     yield* Effect.promise(() => provider.forceFlush().then(() => provider.shutdown()))

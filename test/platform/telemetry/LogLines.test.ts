@@ -18,7 +18,6 @@ const line: LogLine = {
   attributes: { "request.id": "req_1", "http.route": "/a", duration_ms: 1.5, "error.type": undefined }
 }
 
-/** What a logger makes of messages. */
 const linesOf = (effect: Effect.Effect<unknown>) =>
   Effect.gen(function* () {
     const lines: Array<LogLine> = []
@@ -125,8 +124,7 @@ describe("the log's settings", () => {
       ])
     )
     expect([quiet?.requests, quiet?.writes("WARN"), quiet?.writes("ERROR")]).toEqual([false, false, true])
-    const none = yield* Effect.flatten(linesWith([["LOG_LEVEL", "off"]]))
-    expect(none?.writes("FATAL")).toBe(false)
+    expect((yield* Effect.flatten(linesWith([["LOG_LEVEL", "off"]])))?.writes("FATAL")).toBe(false)
   })
 
   for (const [name, value] of [

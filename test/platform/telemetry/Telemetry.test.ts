@@ -20,7 +20,6 @@ afterEach(() => {
   vi.unstubAllEnvs()
 })
 
-/** What the layer turned on. */
 const turnedOn = Effect.gen(function* () {
   const plain = yield* Effect.tracer
   return yield* Effect.gen(function* () {

@@ -1,6 +1,5 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect, it, vi } from "@effect/vitest"
 import { Option } from "effect"
-import { vi } from "vitest"
 import { spanOfTraceparent } from "../../../src/platform/telemetry/Spans.ts"
 
 const traceId = "4bf92f3577b34da6a3ce929d0e0e4736"

@@ -22,7 +22,6 @@ import { png } from "../../payments/images/Pictures.ts"
 
 /** What the run sent and was answered. */
 export interface Recording {
-  /** In the order of the calls. */
   readonly exchanges: ReadonlyArray<{ readonly group: string; readonly name: string; readonly example: Example }>
   /** Answers of refused requests by the error's tag. */
   readonly refusals: Readonly<Record<string, unknown>>
@@ -264,8 +263,7 @@ const sell = (recorder: Recorder, { key, organizationId }: Shop) =>
       parameters: { organizationId, ...parameters }
     })
     const image = yield* call("productImages.upload", { ...at(), raw: png(), headers: { "content-type": "image/png" } })
-    const file = textIn(image, "url").split("/").at(-1) ?? ""
-    yield* call("publicImages.get", { parameters: { file } })
+    yield* call("publicImages.get", { parameters: { file: textIn(image, "url").split("/").at(-1) ?? "" } })
     const product = yield* call("products.create", {
       ...at(),
       body: {
@@ -390,15 +388,12 @@ const deliver = (recorder: Recorder, sale: Sale, consumer: Consumer) =>
       events: ["payment.succeeded", "payment.refunded"],
       filters: { currencies: ["brl"] }
     }
-    const created = yield* call("endpoints.create", { ...at(), body: endpoint })
-    const id = textIn(created, "id")
+    const id = textIn(yield* call("endpoints.create", { ...at(), body: endpoint }), "id")
     yield* call("endpoints.list", at())
     yield* call("endpoints.get", at({ id }))
-    const filters = { currencies: ["brl"], amountMin: 500 }
-    yield* call("endpoints.update", { ...at({ id }), body: { filters } })
+    yield* call("endpoints.update", { ...at({ id }), body: { filters: { currencies: ["brl"], amountMin: 500 } } })
     const paymentIntentId = yield* pay(recorder, sale, id)
-    const listed = yield* call("deliveries.list", at({ id, limit: 1 }))
-    const [delivery] = Array.from(Object(listed.json["data"]))
+    const [delivery] = Array.from(Object((yield* call("deliveries.list", at({ id, limit: 1 }))).json["data"]))
     yield* call("deliveries.listAll", at({ endpoint_id: id, state: "delivered", limit: 1 }))
     yield* call("deliveries.get", at({ id: Object(delivery).id }))
     yield* refused("DeliveryNotFailed", "deliveries.retry", at({ id: Object(delivery).id }))
@@ -418,8 +413,7 @@ const deliver = (recorder: Recorder, sale: Sale, consumer: Consumer) =>
         Option.fromNullable(Array.from(Object(json["data"]))[0])
       )
     )
-    const failed = Object(yield* untilFailed)
-    yield* call("deliveries.retry", at({ id: failed.id }))
+    yield* call("deliveries.retry", at({ id: Object(yield* untilFailed).id }))
     yield* untilEnded(recorder, at({ id, limit: 1 }), list)
     consumer.answer(204)
     const since = new Date(Date.now() - 3_600_000).toISOString()
@@ -519,13 +513,12 @@ const receive = (recorder: Recorder, { accountId }: Shop) =>
   Effect.gen(function* () {
     const { call, refused } = recorder
     const json = { "content-type": "application/json" }
-    const created = Math.floor(Date.now() / 1000)
     const notification = JSON.stringify({
       id: "evt_3Q1w2E3r4T5y6U7i8O9p0A1s",
       object: "event",
       account: accountId,
       api_version: "2026-10-28.endive",
-      created,
+      created: Math.floor(Date.now() / 1000),
       data: { object: { id: "cus_Q1w2E3r4T5y6U7", object: "customer" } },
       livemode: false,
       type: "customer.updated"
@@ -648,7 +641,6 @@ const overview = (recorder: Recorder, { live, organizationId }: Shop) =>
     yield* recorder.call("statistics.get", { parameters: { organizationId, days: 7 }, key: live })
   }).pipe(Effect.orDie)
 
-/** The whole day. */
 export const runExamples = Effect.gen(function* () {
   const service = yield* TestService
   const recorder = makeRecorder(service)
@@ -657,8 +649,7 @@ export const runExamples = Effect.gen(function* () {
   recorder.replaced.set(service.emulator.url, exampleProviderUrl)
   const shop = yield* setUp(recorder)
   const sale = yield* sell(recorder, shop)
-  const paid = yield* deliver(recorder, sale, consumer)
-  yield* report(recorder, shop, sale, paid)
+  yield* report(recorder, shop, sale, yield* deliver(recorder, sale, consumer))
   yield* overview(recorder, shop)
   yield* receive(recorder, shop)
   yield* refuse(recorder, shop, sale)

@@ -8,7 +8,6 @@ import { exampleSecret } from "./ExampleRun.ts"
  * The same id is the same everywhere, so that the examples tell one story.
  */
 
-/** When the examples happen. */
 const day = Date.UTC(2026, 8, 21, 14)
 
 const minute = 60_000

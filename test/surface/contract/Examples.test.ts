@@ -27,9 +27,8 @@ onServiceWithMail({ console: false, roles: { api: true, worker: true } })(
       "are what a run sends and is answered: `npm run docs:examples` records them",
       function* () {
         const runAt = Date.now()
-        const recording = yield* runExamples
         const recorded = Object.fromEntries(
-          Object.entries(exampleFiles(recording, runAt)).map(([name, content]) => [
+          Object.entries(exampleFiles(yield* runExamples, runAt)).map(([name, content]) => [
             `${name}.json`,
             `${JSON.stringify(content, null, 2)}\n`
           ])

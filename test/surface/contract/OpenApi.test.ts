@@ -71,8 +71,7 @@ const document = Effect.gen(function* () {
   const answer = yield* request("GET", "/openapi.json")
   expect(answer.status).toBe(200)
   expect(answer.headers.get("content-type")).toMatch(/^application\/json/)
-  const decoded = yield* Schema.decodeUnknown(Document, { errors: "all" })(answer.json)
-  return { text: answer.text, json: decoded }
+  return { text: answer.text, json: yield* Schema.decodeUnknown(Document, { errors: "all" })(answer.json) }
 })
 
 const documentedPath = (path: string) => path.replaceAll(/:(\w+)/g, "{$1}")
@@ -147,7 +146,6 @@ const ofNewEndpoints = [
   "IntegrationFilterUnknown"
 ]
 
-/** The errors that an operation has to document, at least. */
 const errorsOf = ({ method, path, permission }: (typeof operations)[number]): ReadonlyArray<string> => [
   ...everywhere,
   ...(permission === undefined ? [] : behindKeys),

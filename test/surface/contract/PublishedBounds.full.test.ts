@@ -103,7 +103,6 @@ const resolved = (schema: unknown): JsonSchema => {
   return Predicate.isString($ref) ? { ...resolved(at(document, ...$ref.slice(2).split("/"))), ...beside } : schema
 }
 
-/** What the document says of a part of a request. */
 const saidOfPart = ({ method, path, place }: RequestPart): JsonSchema => {
   const operation = at(document, "paths", path.replaceAll(/:(\w+)/g, "{$1}"), method.toLowerCase())
   if (place === "body") return resolved(at(operation, "requestBody", "content", "application/json", "schema"))

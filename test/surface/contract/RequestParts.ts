@@ -26,7 +26,6 @@ const unjudged = new Set([
   "GET /pay/:slug/thanks"
 ])
 
-/** The parts of all operations that a schema judges. */
 export const requestParts: ReadonlyArray<RequestPart> = operations
   .filter(({ method, path }) => !unjudged.has(operationKey(method, path)))
   .flatMap(({ endpoint, method, path }) =>

@@ -140,8 +140,7 @@ onSharedService("the guides", (it) => {
       return text
     })
     for (const path of guidePaths) {
-      const text = yield* read(path)
-      for (const [, href = ""] of text.matchAll(/<a [^>]*href="([^"]+)"/g)) {
+      for (const [, href = ""] of (yield* read(path)).matchAll(/<a [^>]*href="([^"]+)"/g)) {
         const { hash, origin, pathname } = new URL(href, `${baseUrl}${path}`)
         if (origin !== baseUrl) continue
         const target = yield* read(pathname)
@@ -168,8 +167,7 @@ onSharedService("the guides", (it) => {
   it.effect("are searched, whatever is asked", function* () {
     const { request } = yield* TestService
     const ask = (query: string) => request("GET", `/docs/search${query}`)
-    const good = yield* ask("?q=rotate+the+secret")
-    expect(good.text).toContain('href="/docs/endpoints#rotate-the-secret"')
+    expect((yield* ask("?q=rotate+the+secret")).text).toContain('href="/docs/endpoints#rotate-the-secret"')
     expect((yield* ask("?q=validation_failed")).text).toContain('href="/docs/errors#validation_failed"')
     expect((yield* ask("?q=zzzzzz")).text).toContain("Nothing was found")
     const hostile = ['<script>alert("x")</script>', "' onfocus='x", "\0\u2028%", "ab ".repeat(1500), ".*+?^{}()|[]\\"]

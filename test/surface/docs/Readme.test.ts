@@ -38,7 +38,6 @@ const anchorsOf = (file: string) =>
     ...[...withoutCode(text(file)).matchAll(/<a id="([^"]+)">/g)].map(([, id = ""]) => id)
   ])
 
-/** The code blocks of these languages. */
 const blocksOf = (file: string, fence: RegExp) =>
   [...text(file).matchAll(/^ *```([^\n]*)\n([\s\S]*?)^ *```$/gm)]
     .filter(([, info = ""]) => fence.test(info))
@@ -65,8 +64,7 @@ describe.each(documents)("%s", (file) => {
     const { scripts } = Schema.decodeUnknownSync(
       Schema.parseJson(Schema.Struct({ scripts: Schema.Record({ key: Schema.String, value: Schema.String }) }))
     )(text("package.json"))
-    const lines = blocksOf(file, /^(sh|text)\b/).flatMap((code) => code.split("\n"))
-    for (const line of lines) {
+    for (const line of blocksOf(file, /^(sh|text)\b/).flatMap((code) => code.split("\n"))) {
       const [, script] = /\bnpm run ([a-z:-]+)/.exec(line) ?? []
       if (script !== undefined) expect(Object.keys(scripts), line).toContain(script)
       const [, args] = /(?:npm run cli --|^ *connected-payments) (.*)/.exec(line) ?? []

@@ -39,10 +39,11 @@ describe("the table of settings", () => {
   })
 
   it("says which settings production needs: a start without them names the same", () => {
-    const missing = refusals({ MODE: "production" })
-    expect(missing.filter((name) => !name.startsWith("PROVIDER_")).toSorted()).toEqual(
-      documentedInProduction("required").toSorted()
-    )
+    expect(
+      refusals({ MODE: "production" })
+        .filter((name) => !name.startsWith("PROVIDER_"))
+        .toSorted()
+    ).toEqual(documentedInProduction("required").toSorted())
   })
 
   it("says which settings production refuses: a start with them names the same", () => {

@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto"
 import type { Statement } from "@effect/sql"
-import { expect } from "@effect/vitest"
+import { expect, vi } from "@effect/vitest"
 import { Context, Effect, Predicate, Redacted } from "effect"
 import pg from "pg"
-import { vi } from "vitest"
 import { Keys } from "../../../src/identity/keys/Keys.ts"
 import { type Answer, inDatabase, onService, type RequestOptions, TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
@@ -46,12 +45,10 @@ const stored = Effect.flatMap(
     WHERE organization_id = ${organization.id} ORDER BY id DESC`
 )
 
-/** The records that an effect left. */
 const leftBy = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const before = new Set((yield* stored).map(({ id }) => id))
-    const answer = yield* effect
-    return { answer, left: (yield* stored).filter(({ id }) => !before.has(id)) }
+    return { answer: yield* effect, left: (yield* stored).filter(({ id }) => !before.has(id)) }
   })
 
 /** The writes of the API: what they do and to what, as a record says it. */

@@ -78,13 +78,11 @@ onService(api)("unfinished bodies", (it) => {
 
 onService(api)("a body's room", (it) => {
   it.scoped("is given back when the body ends, or is cut", function* () {
-    const ended = yield* openMany(ofAddress)
-    expect(yield* finish(ended)).toBe(ofAddress)
+    expect(yield* finish(yield* openMany(ofAddress))).toBe(ofAddress)
     const cut = yield* openMany(ofAddress)
     expect(refusedAmong(cut)).toEqual([])
     for (const { socket } of cut) socket.destroy()
-    const last = yield* openMany(ofAddress)
-    expect(yield* finish(last)).toBe(ofAddress)
+    expect(yield* finish(yield* openMany(ofAddress))).toBe(ofAddress)
   })
 
   it.scoped("is not needed for what its head shows to be unsigned: it is refused before its body", function* () {

@@ -12,7 +12,6 @@ import { expectFailure } from "./Refusals.ts"
 
 type Json = Record<string, unknown>
 
-/** The data of a list, as its tests look into it. */
 const listed = ({ json }: Answer): ReadonlyArray<Json> => (Array.isArray(json["data"]) ? json["data"] : [])
 
 const notFound = { status: 404, code: "resource_not_found", fields: [] }

@@ -45,7 +45,6 @@ const recordKeys = [
 const uuid7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const isoMillis = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-/** The data of a list, by its ids. */
 const listed = (json: Record<string, unknown>): ReadonlyArray<Record<string, unknown>> =>
   Array.isArray(json["data"]) ? json["data"] : []
 
@@ -202,9 +201,8 @@ onSharedService("endpoints", (it) => {
       expectFailure(answer, { status: 409, code: "endpoint_limit_reached", fields: [] })
     }
     expect(listed((yield* send("GET")).json)).toHaveLength(16)
-    const key = yield* makeKey(id, ["webhook-endpoints:*"], { mode: "live" })
     const live = yield* request("POST", `/v2/organizations/${id}/integrations/endpoints`, {
-      key,
+      key: yield* makeKey(id, ["webhook-endpoints:*"], { mode: "live" }),
       headers: { "idempotency-key": randomUUID() },
       body: { name: "Live", url: "https://93.184.215.14/hook", events: ["payment.failed"] }
     })

@@ -202,8 +202,7 @@ onSharedService("a replay", (it) => {
       const ids = yield* storeEvents(tenant, 250)
       const started = yield* replay(tenant, id)
       expect(started.json).toMatchObject({ state: "running", queued: 100, skipped: 0, finishedAt: null })
-      const other = yield* otherProcess
-      yield* other.step
+      yield* (yield* otherProcess).step
       expect(yield* statesOf(id)).toEqual({ queued: 100 })
       expect((yield* queuedFor(id)).toSorted()).toEqual(ids.slice(0, 100).toSorted())
       // A new event, for which the replay leaves room
@@ -287,8 +286,7 @@ onSharedService("a replay", (it) => {
     const started = yield* replay(tenant, id)
     yield* atEndpoints(tenant, "PATCH", `/${id}`, { active: false })
     yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
-    const other = yield* otherProcess
-    yield* other.step
+    yield* (yield* otherProcess).step
     expect(yield* readReplay(tenant, started)).toMatchObject({ state: "running", queued: 100 })
     expectFailure(yield* replay(tenant, id), { status: 409, code: "endpoint_paused" })
     yield* atEndpoints(tenant, "PATCH", `/${id}`, { active: true })
@@ -381,8 +379,7 @@ onSharedService("a replay", (it) => {
     yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 10)))
     const started = yield* replay(tenant, id)
     expect(started.json).toMatchObject({ state: "running", queued: 0 })
-    const process = yield* otherProcess
-    yield* process.step
+    yield* (yield* otherProcess).step
     expect(yield* readReplay(tenant, started)).toMatchObject({ state: "running", queued: 0 })
     yield* Deferred.succeed(commit, undefined)
     yield* Fiber.join(late)

@@ -186,8 +186,7 @@ onSharedService("every failure", (it) => {
         path
       )
     }
-    const body = { name: "Coffee" }
-    expectFailure(yield* send("POST", `${products}?foo=1`, { body }), validation(["foo"]))
+    expectFailure(yield* send("POST", `${products}?foo=1`, { body: { name: "Coffee" } }), validation(["foo"]))
     expectFailure(yield* send("GET", `${products}?limit=1&limit=2`), validation(["limit"]))
   })
 

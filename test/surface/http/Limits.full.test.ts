@@ -1,10 +1,9 @@
 import { randomUUID } from "node:crypto"
 import { BlockList } from "node:net"
 import { HttpServerRequest } from "@effect/platform"
-import { expect } from "@effect/vitest"
+import { expect, vi } from "@effect/vitest"
 import { Context, Duration, Effect, Fiber, Layer, Redacted, Ref } from "effect"
 import pg from "pg"
-import { vi } from "vitest"
 import { Keys, presentedKey } from "../../../src/identity/keys/Keys.ts"
 import type { Grant } from "../../../src/identity/keys/Permissions.ts"
 import { RequestAdmission } from "../../../src/identity/RequestAdmission.ts"
@@ -45,7 +44,6 @@ const leave = (tokens: number, of: "credential" | "organization" = "credential")
     UPDATE payments.rate_limits SET tokens = ${tokens}, refilled_at = clock_timestamp()
     WHERE starts_with(bucket, 'organization:') = ${of === "organization"}`
 
-/** As if so many seconds had passed. */
 const passSeconds = (seconds: number) =>
   Effect.flatMap(TestService, ({ passTime }) => passTime(Duration.seconds(seconds)))
 
@@ -293,8 +291,7 @@ onLimited("the request rate of an organization", (it) => {
   it.effect("is that of ten keys, and refuses whichever credential comes next, saying whose limit it is", function* () {
     const { stranger } = yield* TestService
     const [one, other] = [{ key: yield* newKey() }, { key: yield* newKey() }]
-    const passed = yield* listEndpoints(one)
-    expect(passed.headers.get("ratelimit-scope")).toBe("credential")
+    expect((yield* listEndpoints(one)).headers.get("ratelimit-scope")).toBe("credential")
     yield* empty
     for (const options of [one, other]) {
       const refused = yield* listEndpoints(options)
@@ -478,8 +475,7 @@ onLimited("a refusal", (it) => {
   it.effect("of a made-up credential asks the database once, however often it is sent", function* () {
     const { clock } = yield* TestService
     const key = `pk_test_${randomUUID()}`
-    const cookie = `__Host-svc_session=${"B".repeat(43)}`
-    for (const options of [{ key }, { headers: { cookie } }]) {
+    for (const options of [{ key }, { headers: { cookie: `__Host-svc_session=${"B".repeat(43)}` } }]) {
       yield* passSeconds(60)
       clock.hold(true)
       expect((yield* listEndpoints(options)).status).toBe(401)

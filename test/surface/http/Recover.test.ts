@@ -246,8 +246,7 @@ onSharedService("a recovery", (it) => {
     const { endpointId, tenant } = yield* makeEndpoint
     const other = yield* subscribe(tenant)
     const notFound = { status: 404, code: "resource_not_found" }
-    const started = yield* recover(tenant, endpointId, hoursAgo(1))
-    const one = `/recoveries/${started.json["id"]}`
+    const one = `/recoveries/${(yield* recover(tenant, endpointId, hoursAgo(1))).json["id"]}`
     expectFailure(yield* asTenant(tenant, "GET", `/endpoints/${other.id}${one}`), notFound)
     yield* inDatabase`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${endpointId}`
     expectFailure(yield* recover(tenant, endpointId, hoursAgo(1)), { status: 409, code: "endpoint_deleted" })

@@ -11,7 +11,6 @@ import { asTenant, makeTenant, notification, notify, subscribe, type Tenant } fr
 import { waitsForLock } from "../../platform/storage/PartitionBed.ts"
 import { expectFailure } from "./Refusals.ts"
 
-/** A tenant with one delivery that has failed, as an attempt leaves it. */
 const failedDelivery = Effect.fnUntraced(function* (attempts = 6) {
   const { sql } = yield* TestService
   const tenant = yield* makeTenant
@@ -86,8 +85,7 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
       lastErrorCode: "http_error"
     })
     expect(yield* stored(id)).toMatchObject({ state: "queued", attempt_count: 6, ...waitingFor(6) })
-    const read = yield* asTenant(tenant, "GET", `/deliveries/${id}`)
-    expect(read.json).toMatchObject(answer.json)
+    expect((yield* asTenant(tenant, "GET", `/deliveries/${id}`)).json).toMatchObject(answer.json)
   })
 
   it.effect("is done once under a key, whatever became of the delivery since", function* () {
@@ -289,8 +287,7 @@ onService()("a re-sent delivery", (it) => {
     for (const { body, headers } of consumer.received) {
       expect(headers["service-delivery-id"]).toBe(id)
       expect(body).toEqual(consumer.received[0]?.body)
-      const signature = String(headers["service-signature"])
-      const [, t = "", v1 = ""] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(signature) ?? []
+      const [, t = "", v1 = ""] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(headers["service-signature"])) ?? []
       expect(v1).toBe(createHmac("sha256", endpoint.secret).update(`${t}.`).update(body).digest("hex"))
     }
     expectFailure(yield* retry(tenant, String(id)), { status: 409, code: "delivery_not_failed" })

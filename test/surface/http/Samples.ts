@@ -48,11 +48,9 @@ interface Sample {
   /** Which of a tenant's things the path names. */
   readonly id?: keyof Things
   readonly body?: (things: Things) => Readonly<Record<string, unknown>>
-  /** Its query, if it has to have one. */
   readonly query?: string
   /** Sent as it is, in place of a JSON body. */
   readonly raw?: Uint8Array
-  /** What it answers. Default 200. */
   readonly status?: number
   /** Brings back what the request uses up, where it can be made only once. */
   readonly restore?: (sql: SqlClient.SqlClient, things: Things) => Effect.Effect<unknown, SqlError.SqlError>
@@ -222,7 +220,6 @@ export const samples: Readonly<Record<string, Sample>> = {
   [`POST ${M}/endpoints/:id/replays/:replayId/cancel`]: { permission: "webhook-endpoints:write", id: "endpointId" }
 }
 
-/** The operations that need a credential. */
 export const authenticatedOperations: ReadonlyArray<Operation> = operations.filter(
   ({ permission }) => permission !== undefined
 )
@@ -239,7 +236,6 @@ export const sampleOf = (operation: Operation): Sample => {
 export const isProviderOperation = ({ path }: Operation): boolean =>
   path.startsWith(P) && !path.startsWith(`${P}/checkout-pages`)
 
-/** The path of an operation, its parameters filled in. */
 export const pathOf = (operation: Operation, organizationId: string, things: Things): string => {
   const { id, query = "" } = sampleOf(operation)
   const path = operation.path
@@ -280,7 +276,6 @@ interface State {
   readonly changes: number
 }
 
-/** What there is now. */
 const currentState: Effect.Effect<State, never, TestService> = Effect.gen(function* () {
   const service = yield* TestService
   // What happened before may still be on its way from the provider
@@ -296,7 +291,6 @@ const expectUnchanged = (before: State): Effect.Effect<void, never, TestService>
     expect(yield* tenantData(service)).toEqual(before.rows)
   })
 
-/** Holds attempts to have changed nothing. */
 export const changesNothing = Effect.fnUntraced(function* <Step extends Steps>(attempts: Attempts<Step>) {
   const before = yield* currentState
   yield* Effect.gen(attempts)
@@ -315,7 +309,6 @@ type Attempts<Step extends Steps> = () => Generator<Step, unknown, never>
 export const attemptsThatChangeNothing = <R0 = never>(preparation: Effect.Effect<unknown, never, R0> = Effect.void) => {
   let before: State | undefined
   return {
-    /** Makes attempts. */
     attempt: Effect.fnUntraced(function* <Step extends Steps>(attempts: Attempts<Step>) {
       if (before === undefined) {
         yield* preparation
@@ -323,7 +316,6 @@ export const attemptsThatChangeNothing = <R0 = never>(preparation: Effect.Effect
       }
       yield* Effect.gen(attempts)
     }),
-    /** Holds all of them to have changed nothing. */
     expectNoChange: Effect.suspend(() => {
       if (before === undefined) throw new Error("Nothing was attempted: the tests of the attempts run first")
       return expectUnchanged(before)
@@ -459,7 +451,6 @@ export const makeThings = Effect.fnUntraced(function* (
   const page = { title: "Coffee", items: [{ price: priceId, quantity: 1 }] }
   const checkoutPageId = yield* post("/provider/checkout-pages", page)
   const deletableCheckoutPageId = yield* post("/provider/checkout-pages", page)
-  const money = yield* makeMoney(service, { organizationId, key, priceId })
   return {
     endpointId,
     deletableEndpointId,
@@ -474,6 +465,6 @@ export const makeThings = Effect.fnUntraced(function* (
     paymentLinkId,
     checkoutPageId,
     deletableCheckoutPageId,
-    ...money
+    ...(yield* makeMoney(service, { organizationId, key, priceId }))
   }
 }, Effect.orDie)

@@ -62,8 +62,7 @@ onSharedService("rotating a secret", (it) => {
     expect(rotated.json["previousSecretExpiresAt"]).toBeNull()
     expect((yield* send("GET")).json["previousSecretExpiresAt"]).toBeNull()
     yield* payment(tenant)
-    const request = yield* withWorker(received(consumer, 1))
-    expect(signersOf(request, { secret })).toEqual(["secret"])
+    expect(signersOf(yield* withWorker(received(consumer, 1)), { secret })).toEqual(["secret"])
   })
 
   it.scoped("is the only thing that an endpoint needs whose secret was deleted: nobody waits for it", function* () {
@@ -90,8 +89,7 @@ onSharedService("rotating a secret", (it) => {
     expect([resent.status, resent.json["state"]], resent.text).toEqual([200, "queued"])
 
     const secret = secretIn(yield* rotate())
-    const skipped = yield* send("GET", "/skipped")
-    expect(skipped.json["data"]).toHaveLength(1)
+    expect((yield* send("GET", "/skipped")).json["data"]).toHaveLength(1)
     expect((yield* replay()).json).toMatchObject({ state: "finished", queued: 2 })
     yield* withWorker(received(consumer, 3))
     expect(consumer.received.map((one) => signersOf(one, { secret }))).toEqual([["secret"], ["secret"], ["secret"]])
@@ -225,8 +223,7 @@ onSharedService("rotating a secret", (it) => {
     yield* payment(tenant)
     for (let round = 0; round < 64; round++) yield* rotate()
     expect(yield* secretsOf(id)).toHaveLength(1 + 64)
-    const previous = secretIn(yield* rotate())
-    const secrets = { first: secret, previous, current: secretIn(yield* rotate()) }
+    const secrets = { first: secret, previous: secretIn(yield* rotate()), current: secretIn(yield* rotate()) }
     expect(yield* secretsOf(id)).toHaveLength(1 + 64)
     yield* payment(tenant)
     yield* withWorker(received(consumer, 2))

@@ -19,7 +19,6 @@ import { expectFailure } from "./Refusals.ts"
 const yesterday = new Date(Date.now() - 24 * 3_600_000).toISOString().slice(0, 10).replaceAll("-", "")
 const searched = [`deliveries_${yesterday}`, `events_${yesterday}`, "delivery_counts"]
 
-/** Runs an effect while tables are locked, by a connection of its own. */
 const whileLocked = <A, E, R>(tables: ReadonlyArray<string>, effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const { options } = yield* TestService

@@ -71,7 +71,6 @@ export const startService = (
     }).pipe(Effect.provide(keepLog(log)))
   })
 
-/** An organization with a key of these permissions. */
 export const makeOrganization = (
   services: Context.Context<Services>,
   options: { readonly name: string; readonly permissions?: ReadonlyArray<Grant> }

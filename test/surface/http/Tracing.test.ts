@@ -27,7 +27,6 @@ const traced = (sampled: boolean, settings: Parameters<typeof startService>[0]["
     const provider = { sandbox: Option.none(), production: Option.none(), apiUrl: Option.none(), ...testReturnUrls }
     const service = yield* startService({ databaseUrl, provider, settings }).pipe(Effect.withTracer(tracer))
     const { id, key } = yield* makeOrganization(service.services, { name: "traced" })
-    /** The span of a request, of whatever kind. */
     const requestSpan = (
       headers: Readonly<Record<string, string>>,
       { credential = key, method = "GET", path = `/v2/organizations/${id}/integrations/endpoints` } = {}
@@ -135,8 +134,7 @@ it.scopedLive("the trace of a caller behind a trusted proxy is continued if its 
   const trustedTraceParents = new BlockList()
   trustedTraceParents.addSubnet("10.0.0.0", 8)
   const { requestSpan } = yield* traced(true, { trustedProxies, trustedTraceParents })
-  const inside = yield* requestSpan({ traceparent, "x-forwarded-for": "10.1.2.3" })
-  expect(inside.parent).toMatchObject(caller)
+  expect((yield* requestSpan({ traceparent, "x-forwarded-for": "10.1.2.3" })).parent).toMatchObject(caller)
   const outside = yield* requestSpan({ traceparent, "x-forwarded-for": "10.1.2.3, 203.0.113.7" })
   expect([outside.parent, outside.links]).toMatchObject([undefined, [caller]])
 })

@@ -23,8 +23,7 @@ export const open = (
       Effect.async<Wire>((resume) => {
         const chunks: Array<Buffer> = []
         let closed = false
-        const port = Number(new URL(baseUrl).port)
-        const socket = connect({ port, host: "127.0.0.1", localAddress }, () => {
+        const socket = connect({ port: Number(new URL(baseUrl).port), host: "127.0.0.1", localAddress }, () => {
           socket.write(bytes)
           resume(
             Effect.succeed({ socket, received: () => Buffer.concat(chunks).toString("latin1"), closed: () => closed })
@@ -46,6 +45,5 @@ export const open = (
 export const statusesIn = (received: string) =>
   [...received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => status)
 
-/** The body of the last answer. */
 export const lastBody = ({ received }: Wire): Record<string, unknown> =>
   Object(JSON.parse(received().split("\r\n\r\n").at(-1) ?? ""))

@@ -12,7 +12,6 @@ export interface ToolAnswer {
   readonly meta: Record<string, unknown> | undefined
 }
 
-/** A client of the tool server. */
 export interface McpClient {
   readonly client: Client
   readonly call: (name: string, args?: Record<string, unknown>) => Effect.Effect<ToolAnswer>
@@ -63,7 +62,6 @@ export const connectTo = (transport: Transport): Effect.Effect<McpClient, never,
     }))
   )
 
-/** A client over Streamable HTTP, with the key in its header. */
 export const overHttp = (baseUrl: string, key: string): Effect.Effect<McpClient, never, Scope.Scope> =>
   Effect.suspend(() =>
     connectTo(

@@ -186,8 +186,7 @@ onSharedService("the tools for payments", (it) => {
     const colleague = succeeding(yield* overHttp(service.baseUrl, yield* tenant.keyOf(["payments:write"])))
     expect((yield* colleague("create_refund", refund)).id).not.toBe(first.id)
 
-    const overRest = yield* tenant.post("/refunds", refund, "second-refund")
-    expect(overRest.json["id"]).toBe(meant.id)
+    expect((yield* tenant.post("/refunds", refund, "second-refund")).json["id"]).toBe(meant.id)
     const reused = yield* mcp.call("create_refund", { ...refund, amount: 302, idempotencyKey: "second-refund" })
     expect(reused).toMatchObject({ isError: true, json: { code: "idempotency_key_reused" } })
 
@@ -321,8 +320,7 @@ onSharedService("the tools for payments", (it) => {
       expect([tool, isError, json["code"]]).toEqual([tool, true, "provider_resource_missing"])
     }
     expect((yield* strangers.call("list_products")).json["data"]).toEqual([])
-    const liveKey = yield* service.makeKey(tenant.id, ["*"], { mode: "live" })
-    const live = yield* overHttp(service.baseUrl, liveKey)
+    const live = yield* overHttp(service.baseUrl, yield* service.makeKey(tenant.id, ["*"], { mode: "live" }))
     const refused = yield* live.call("get_product", { id: product.id })
     expect(refused).toMatchObject({ isError: true, json: { code: "provider_account_not_connected" } })
   })

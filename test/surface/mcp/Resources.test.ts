@@ -8,6 +8,5 @@ it.live("the guide to errors is there for others if the first agent that asks fo
   const first = yield* Effect.fork(text)
   yield* Effect.yieldNow()
   yield* Fiber.interrupt(first)
-  const second = yield* Effect.fork(text)
-  expect(yield* Fiber.join(second)).toContain("idempotency_key_reused")
+  expect(yield* Fiber.join(yield* Effect.fork(text))).toContain("idempotency_key_reused")
 })

@@ -27,7 +27,6 @@ const create = (mcp: McpClient, url: string, args: Record<string, unknown> = {})
     return { ...json, id: String(json["id"]), signingSecret: String(json["signingSecret"]) }
   })
 
-/** Waits until a delivery is in a state. */
 const settled = (mcp: McpClient, deliveryId: string, state: string) =>
   eventually(
     `delivery ${deliveryId} is ${state}`,
@@ -272,8 +271,7 @@ onService()("the tool server", (it) => {
   it.scoped("manages a destination from its creation to its rotated secret, as the HTTP API shows it", function* () {
     const { mcp, organization, service } = yield* start
     const consumer = yield* makeConsumer
-    const types = yield* mcp.call("list_event_types")
-    expect(types.json).toEqual({ data: eventTypes })
+    expect((yield* mcp.call("list_event_types")).json).toEqual({ data: eventTypes })
 
     const endpoint = yield* create(mcp, consumer.url, { filters: { currencies: ["brl"], metadata: { shop: "1" } } })
     expect(endpoint).toMatchObject({ active: true, environment: "sandbox", filters: { currencies: ["brl"] } })
@@ -287,8 +285,7 @@ onService()("the tool server", (it) => {
     const paused = yield* mcp.call("set_webhook_endpoint_active", { endpointId: endpoint.id, active: false })
     expect(paused.json).toMatchObject({ id: endpoint.id, active: false })
     const path = `/v2/organizations/${organization.id}/integrations/endpoints/${endpoint.id}`
-    const shown = yield* service.request("GET", path, { key: organization.testKey })
-    expect(shown.json).toEqual(paused.json)
+    expect((yield* service.request("GET", path, { key: organization.testKey })).json).toEqual(paused.json)
     const refused = yield* mcp.call("send_webhook_test_event", { endpointId: endpoint.id, type: "payout.paid" })
     expect(refused).toMatchObject({ isError: true, json: { code: "endpoint_paused" } })
     yield* mcp.call("set_webhook_endpoint_active", { endpointId: endpoint.id, active: true })
@@ -300,8 +297,7 @@ onService()("the tool server", (it) => {
 
     const test = yield* mcp.call("send_webhook_test_event", { endpointId: endpoint.id, type: "payout.paid" })
     expect(test.json).toMatchObject({ test: true, state: "queued" })
-    const delivery = yield* settled(mcp, String(test.json["id"]), "delivered")
-    expect(delivery).toMatchObject({
+    expect(yield* settled(mcp, String(test.json["id"]), "delivered")).toMatchObject({
       endpointId: endpoint.id,
       test: true,
       event: { type: "payout.paid", test: true }
@@ -456,8 +452,7 @@ onService()("the tool server", (it) => {
 
   it.scoped("recovers a destination that was out of order, and shows how far that is", function* () {
     const { mcp } = yield* start
-    const consumer = yield* makeConsumer
-    const { id: endpointId } = yield* create(mcp, consumer.url)
+    const { id: endpointId } = yield* create(mcp, (yield* makeConsumer).url)
     const since = new Date(Date.now() - 3_600_000).toISOString()
     const recovery = yield* mcp.call("recover_webhook_endpoint", { endpointId, since })
     // Test events are not recovered, and nothing else has failed
@@ -485,8 +480,7 @@ onService()("the tool server", (it) => {
     const page = yield* mcp.call("list_webhook_deliveries", { endpointId, state: "failed", limit: 5, created_gte: 0 })
     expect(rows(page.json).map(({ id }) => id)).toEqual([deliveryId])
     expect(page.json["has_more"]).toBe(false)
-    const none = yield* mcp.call("list_webhook_deliveries", { endpointId, created_lte: 1 })
-    expect(none.json["data"]).toEqual([])
+    expect((yield* mcp.call("list_webhook_deliveries", { endpointId, created_lte: 1 })).json["data"]).toEqual([])
 
     consumer.answer(204)
     const queued = yield* mcp.call("retry_webhook_delivery", { deliveryId })
@@ -559,8 +553,7 @@ onService()("the tool server", (it) => {
 
   it.scoped("refuses bad arguments with every refused field, as the HTTP API does", function* () {
     const { mcp, service } = yield* start
-    const consumer = yield* makeConsumer
-    const good = { name: "Shop", url: consumer.url, events: ["payout.paid"] }
+    const good = { name: "Shop", url: (yield* makeConsumer).url, events: ["payout.paid"] }
     const cases: ReadonlyArray<readonly [string, Record<string, unknown>, string, ReadonlyArray<string>]> = [
       ["create_webhook_endpoint", {}, "validation_failed", ["name", "url", "events"]],
       ["create_webhook_endpoint", { ...good, name: " ", extra: 1 }, "validation_failed", ["extra", "name"]],
@@ -637,8 +630,7 @@ onService()("the tool server", (it) => {
 
   it.scoped("shows events, sends them to a destination again, and shows how far that is", function* () {
     const { mcp } = yield* start
-    const consumer = yield* makeConsumer
-    const { id: endpointId } = yield* create(mcp, consumer.url)
+    const { id: endpointId } = yield* create(mcp, (yield* makeConsumer).url)
     const sent = yield* mcp.call("send_webhook_test_event", { endpointId, type: "payout.paid" })
     const eventId = String(sent.json["eventId"])
     const { json: event } = yield* mcp.call("get_webhook_event", { eventId })
@@ -658,8 +650,7 @@ onService()("the tool server", (it) => {
 
   it.scoped("says how long to wait where too many tests were sent", function* () {
     const { mcp } = yield* start
-    const consumer = yield* makeConsumer
-    const { id: endpointId } = yield* create(mcp, consumer.url)
+    const { id: endpointId } = yield* create(mcp, (yield* makeConsumer).url)
     const send = mcp.call("send_webhook_test_event", { endpointId, type: "payout.paid" })
     const answers = yield* Effect.all(Array.from({ length: 6 }, () => send))
     expect(answers.map(({ isError }) => isError)).toEqual([false, false, false, false, false, true])

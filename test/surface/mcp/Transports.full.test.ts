@@ -262,8 +262,7 @@ onService({ rateLimitPerMinute: 60 })("the tool server", (it) => {
     expect(resources.length).toBe(eventTypes.length + 2)
     for (const { mimeType, uri } of resources) {
       const { contents } = yield* Effect.promise(() => client.readResource({ uri }))
-      const path = uri.replace("connected-payments:/", "")
-      const served = yield* service.request("GET", path)
+      const served = yield* service.request("GET", uri.replace("connected-payments:/", ""))
       expect([uri, served.status]).toEqual([uri, 200])
       const [content] = contents
       const text = content !== undefined && "text" in content ? content.text : ""
@@ -302,8 +301,7 @@ onService({ rateLimitPerMinute: 60 })("the tool server", (it) => {
     const strangers = yield* service.makeKey(service.stranger.id, ["webhook-endpoints:*"])
     const consumer = yield* makeConsumer
     const [mine, theirs] = yield* Effect.all([overHttp(service.baseUrl, key), overHttp(service.baseUrl, strangers)])
-    const args = { name: "Mine", url: consumer.url, events: ["payout.paid"] }
-    yield* mine.call("create_webhook_endpoint", args)
+    yield* mine.call("create_webhook_endpoint", { name: "Mine", url: consumer.url, events: ["payout.paid"] })
     const answers = yield* Effect.all(
       Array.from({ length: 10 }, () => [
         mine.call("list_webhook_endpoints"),

@@ -55,8 +55,7 @@ onSharedService("the packages of a service", (it) => {
       expect(integrityOf(body)).toBe(integrity)
       expect(answer.headers.get("repr-digest")).toBe(`sha-512=:${integrity.slice("sha512-".length)}:`)
       expect(size).toBeLessThan(1_000_000)
-      const etag = answer.headers.get("etag") ?? ""
-      expect((yield* get({ "if-none-match": etag })).status).toBe(304)
+      expect((yield* get({ "if-none-match": answer.headers.get("etag") ?? "" })).status).toBe(304)
     }
   })
 
@@ -73,8 +72,7 @@ onSharedService("the packages of a service", (it) => {
       // A registry that answers nothing: none is asked
       const env = { ...process.env, npm_config_registry: "http://127.0.0.1:9", npm_config_audit: "false" }
       yield* Effect.promise(() => run("npm", ["install", ...urls], { cwd: project, env }))
-      const modules = join(project, "node_modules")
-      const names = readdirSync(modules).filter((name) => !name.startsWith("."))
+      const names = readdirSync(join(project, "node_modules")).filter((name) => !name.startsWith("."))
       expect(names).toEqual(["connected-payments-cli", "connected-payments-webhooks"])
       const imports = `import { verifyWebhook } from "connected-payments-webhooks"; console.log(typeof verifyWebhook)`
       const imported = yield* Effect.promise(() =>
