@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { queueStart } from "../../src/engine/queue/Claim.ts"
-import { type Known, Turns } from "../../src/engine/worker/Turns.ts"
+import { type Known, Turns } from "../../src/engine/worker/Limits.ts"
 import { EndpointId } from "../../src/platform/kit/Ids.ts"
 
 const endpoint = () => EndpointId.make(crypto.randomUUID())
