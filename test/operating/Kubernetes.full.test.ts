@@ -231,7 +231,8 @@ describe("the manifests for Kubernetes", () => {
 
   it("ask for the memory that a process takes at full speed, and allow what its heap may grow to", () => {
     const [, worker, api] =
-      /takes some (\d+) MB at full speed instead of (\d+)/.exec(text("src/docs/guides/running.md")) ?? []
+      /takes some\s(\d+) MB at full speed, a process with both roles (\d+)/.exec(text("src/docs/guides/running.md")) ??
+      []
     const heap = /--max-old-space-size=(\d+)/.exec(text("Dockerfile"))?.[1]
     const mebibytes = (quantity: unknown) => {
       const [, number, unit] = /^(\d+)(Mi|Gi)$/.exec(String(quantity)) ?? []
