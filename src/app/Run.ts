@@ -53,7 +53,7 @@ const warnOfPlainHttp = ({ baseUrl, service }: CompletedSettings) =>
 
 /**
  * Frees what the start has left behind: half of the heap, which V8 would otherwise keep until it is full, and of a process
- * with little to do for ever. It takes some 0.2 seconds of processor time. V8 has no other way in from the program.
+ * with little to do for ever. It takes some 0.3 seconds of processor time. V8 has no other way in from the program.
  */
 const freeWhatTheStartLeft = Effect.sync(() => {
   setFlagsFromString("--expose-gc")

@@ -8,7 +8,7 @@ export const programName = "connected-payments"
 
 export interface Program {
   readonly commands: ReadonlyArray<Command>
-  /** What the help says about all of its commands. */
+  /** A paragraph about all commands, at the end of each help text. */
   readonly notes: string
 }
 

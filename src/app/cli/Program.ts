@@ -65,7 +65,7 @@ const whenTaken = (stream: NodeJS.WriteStream, done: () => void): void => {
 /** Runs a program on this process's arguments, and ends the process with its exit code. */
 export const runMain = (program: Program): void => {
   const main = Effect.map(run(program, process.argv.slice(2)), (exitCode) => {
-    // The service sets the code of its own failures
+    // A failed service has set its exit code already
     process.exitCode ||= exitCode
   })
   NodeRuntime.runMain(main, {

@@ -3,7 +3,7 @@ import { listenCommands } from "./Listen.ts"
 import { mcpCommands } from "./Mcp.ts"
 import { runMain } from "./Program.ts"
 
-/** The command line for developers of integrations: an archive of its own, which a running service offers. */
+/** The command line for developers of integrations. A running service offers it as a separate archive. */
 
 runMain({
   commands: [...listenCommands, ...mcpCommands],
