@@ -37,7 +37,6 @@ export const defaultSettings: Effect.Effect<ServiceOptions["settings"]> = readSe
   Effect.map((settings) => ({ ...settings, mode: "production", allowLocalDestinations: false }))
 )
 
-/** The options of the whole service for an embedding team. */
 export interface EmbeddedServiceOptions extends Omit<EmbeddedOptions, "settings"> {
   /** What differs from the defaults; see `defaultSettings`. */
   readonly settings?: Partial<ServiceOptions["settings"]>
@@ -62,7 +61,6 @@ export const embeddedServiceLayer = (options: EmbeddedServiceOptions) =>
     })
   )
 
-/** The options for sending only the team's own events. */
 export interface EmbeddedEventsOptions extends OutboundEventsOptions {
   /** The event types that endpoints may subscribe to: the team's own. */
   readonly catalog: ReadonlyArray<CatalogEntry>
@@ -74,7 +72,6 @@ export interface EmbeddedEventsOptions extends OutboundEventsOptions {
   readonly worker?: boolean
 }
 
-/** The services for sending the team's own events. */
 export type EmbeddedEvents = OutboundEvents | Endpoints | Deliveries | Organizations
 
 /** Endpoints, deliveries, the queue and its worker, for the team's own events only: no HTTP surface, no provider. */

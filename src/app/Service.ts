@@ -56,7 +56,6 @@ import { type MigrationFailed, migrationsLayer } from "../platform/storage/Migra
 import { replicaOf } from "../platform/storage/ReadReplica.ts"
 import { workerHealthLayer } from "../surface/http/WorkerHealth.ts"
 
-/** Everything that the service needs to run: the completed settings. */
 export interface ServiceOptions {
   /** Those of the environment, apart from the parts below and those that local defaults complete. */
   readonly settings: Omit<
@@ -127,7 +126,6 @@ export const foundationsLayer = ({
     SlowReads.layer(settings)
   )
 
-/** All services, on a database and a given provider. */
 export const servicesWithProviderLayer = <E, R>(options: EmbeddedOptions, provider: Layer.Layer<Provider, E, R>) => {
   const { allowLocalDestinations, destinationNetworks, endpointLimit, imageMegabytesPerHour, mailFrom, mode, smtpUrl } =
     options.settings
@@ -193,7 +191,6 @@ export const apiLayer = (options: EmbeddedOptions) =>
     })
   )
 
-/** The settings that the worker needs. */
 export type DeliverySettings = Pick<
   ServiceOptions["settings"],
   "allowLocalDestinations" | "destinationNetworks" | "delivery" | "shutdownTimeout"

@@ -1,6 +1,5 @@
 import type { Price, PriceTier } from "./Records.ts"
 
-/** Decimal places that the provider allows. */
 const places = 12
 const one = 10n ** BigInt(places)
 
@@ -45,7 +44,6 @@ const scaled = (decimal: string): bigint => {
   return BigInt(whole) * one + BigInt(fraction.padEnd(places, "0"))
 }
 
-/** Rounds to the smallest currency unit, halves up. */
 const rounded = (amount: bigint): number => Number((amount + one / 2n) / one)
 
 /** Removes needless zeros: `"10.50"` becomes `"10.5"`, `"3.0"` becomes `"3"`. */

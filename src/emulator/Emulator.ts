@@ -63,7 +63,6 @@ export interface Emulator {
    * they wait. The URL is stored with the rest of the state.
    */
   readonly setWebhookUrl: (url: string) => Effect.Effect<void>
-  /** Sets the URL for thin notifications, in the same way. */
   readonly setThinWebhookUrl: (url: string) => Effect.Effect<void>
   /**
    * Returns the id of a connected account: the given one, created if missing, or without an id a new one.

@@ -21,7 +21,6 @@ export interface HttpReply {
   readonly manner?: "silent" | "reset" | "dripping"
 }
 
-/** A JSON answer, whose body is already serialized. */
 export const jsonReply = (status: number, body: string, headers: Readonly<Record<string, string>> = {}): HttpReply => ({
   status,
   headers: { "content-type": "application/json", "cache-control": "no-cache, no-store", ...headers },

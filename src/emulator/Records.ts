@@ -195,12 +195,10 @@ export interface Delivery {
   readonly lastError: string | null
 }
 
-/** The first answer to an idempotency key. */
 export interface StoredAnswer {
   readonly key: string
   readonly method: string
   readonly path: string
-  /** SHA-256 of the parameters, in hex. */
   readonly parameters: string
   readonly status: number
   readonly body: string

@@ -16,13 +16,10 @@ export interface ServeOptions {
   readonly port: number
 }
 
-/** Largest body of a request, in bytes. */
 const maximumBody = 1024 * 1024
 
-/** Grace period for running requests when the server closes. */
 const closeGraceMilliseconds = 1_000
 
-/** The pause between two bytes of an endless answer. */
 const dripMilliseconds = 50
 
 /** Longer than clients keep idle connections, so that none is closed just as a request is sent. */

@@ -10,7 +10,6 @@ export { EventId, envelopeVersion, providerName, testProviderName } from "./Even
 /** The last second that `created_at` can name with a four-digit year: 9999-12-31T23:59:59Z. */
 export const maxUnixSeconds = 253_402_300_799
 
-/** The envelope of one type. */
 export type EnvelopeOf<T extends EventType> = EnvelopeWith<T, EventData<T>>
 
 /** The parts that identify an event: one provider event causes at most one event of each type per environment. */
@@ -30,7 +29,6 @@ export const eventId = ({ environment, providerEventId, type }: EventIdentity): 
   return `svc_evt_${hash("sha256", identity, "hex")}`
 }
 
-/** The parts of an envelope for a provider event. */
 export interface EnvelopeInput<T extends EventType> {
   readonly environment: Environment
   readonly organizationId: string
@@ -53,14 +51,12 @@ export const makeEnvelope = <T extends EventType>(input: EnvelopeInput<T>): Enve
   data: input.data
 })
 
-/** The parts of a synthetic event. */
 export interface TestEnvelopeInput<T extends string, Data> {
   readonly organizationId: string
   /** Identifies this test: letters, digits, `_` and `-`, e.g. a UUID. */
   readonly testId: string
   readonly createdAt: Date
   readonly type: T
-  /** Fictitious data. */
   readonly data: Data
 }
 

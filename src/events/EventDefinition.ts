@@ -34,7 +34,6 @@ const Source = Schema.Struct({
   event_id: Schema.String.pipe(Schema.minLength(1)).annotations({ description: "The provider's event id" })
 }).annotations({ identifier: "EventSource", description: "Who reported the event, and under which id there" })
 
-/** The schema of one type's envelope. */
 export const envelopeStruct = <const T extends string, Data extends Schema.Schema.AnyNoContext>(type: T, data: Data) =>
   Schema.Struct({
     id: EventId,
@@ -52,7 +51,6 @@ export const envelopeStruct = <const T extends string, Data extends Schema.Schem
     })
   }).annotations({ identifier: `Event.${type}`, description: `The envelope of ${type}` })
 
-/** The envelope of a type with its data. */
 export interface EnvelopeWith<T extends string, Data> {
   readonly id: string
   readonly type: T
@@ -67,7 +65,6 @@ export interface EnvelopeWith<T extends string, Data> {
 
 /** The definition of an event type, and everything that derives from it. */
 
-/** Generators of fictitious data. */
 export interface Fictitious {
   /** The id of an object that exists nowhere, such as `pi_test_…`. */
   readonly id: (prefix: string) => string
@@ -75,7 +72,6 @@ export interface Fictitious {
   readonly inDays: (days: number) => number
 }
 
-/** Puts data into an envelope. */
 export type Wrap = <T extends string, Data>(type: T, data: Data) => EnvelopeWith<T, Data>
 
 /**
@@ -108,7 +104,6 @@ export const eventType = <const T extends string, Data extends Schema.Schema.Any
   data,
   envelope: envelopeStruct(type, data),
   subjects: { items, metadata },
-  /** A fictitious event. */
   fictitious: (wrap: Wrap, fictitious: Fictitious): EnvelopeWith<T, Schema.Schema.Type<Data>> =>
     wrap(type, sample(fictitious))
 })

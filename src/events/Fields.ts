@@ -15,7 +15,6 @@ export const providerCode = (description: string) =>
 export const amount = (description: string) =>
   Schema.Number.pipe(Schema.int()).annotations({ description: `${description}, in the smallest currency unit` })
 
-/** A count: a whole number, not negative. */
 export const count = (description: string) =>
   Schema.Number.pipe(Schema.int(), Schema.nonNegative()).annotations({ description })
 
@@ -23,7 +22,6 @@ export const count = (description: string) =>
 export const unixSeconds = (description: string) =>
   Schema.Number.pipe(Schema.int(), Schema.nonNegative()).annotations({ description: `${description}, in Unix seconds` })
 
-/** A true or false value. */
 export const flag = (description: string) => Schema.Boolean.annotations({ description })
 
 /** A currency: lowercase ISO 4217. */

@@ -22,7 +22,6 @@ const list = (item: Schema.Schema<string>, max: number, description: string) =>
     )
     .annotations({ description: `${description}, 1 to ${max}`, jsonSchema: { minItems: 1, maxItems: max } })
 
-/** A product's id, in a request. */
 export const ProductIdText = text({
   max: 255,
   pattern: /^prod_[A-Za-z0-9_]+$/,

@@ -18,7 +18,6 @@ import { exampleEvent } from "./Samples.ts"
 
 const definitionPath = "#/components/schemas/"
 
-/** The headers of every delivery (contract 8.1). */
 const parameters = [
   {
     name: signatureHeaderName,
@@ -60,7 +59,6 @@ const parameters = [
   }
 ]
 
-/** A consumer's answers (contract 9.2). */
 const responses = {
   "2XX": { description: "Received: receipt and effect are stored. The body is ignored." },
   "408": { description: "Not received: sent again later." },

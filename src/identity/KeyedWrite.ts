@@ -12,7 +12,6 @@ export interface KeyedRequest {
 /** Everything that the caller chose: the ids in the path and the body. The organization is the caller's own. */
 export const chosenIn = ({ path: { organizationId: _, ...ids }, payload = {} }: KeyedRequest) => ({ ids, payload })
 
-/** A write in the database. */
 interface Write<A, I> {
   /** The operation under which its idempotency keys are stored, e.g. `endpoints.create`. */
   readonly operation: string

@@ -51,7 +51,6 @@ export const makeRefusalPause = (): (<A, E, R>(
 ) => Effect.Effect<A, E, R>) => {
   /** The number of waiting refusals by name: in total at most the number of connections. */
   const waiting = new Map<string, number>()
-  /** Counts a waiting refusal and returns its delay. */
   const enter = (name: string): Duration.Duration => {
     const others = waiting.get(name) ?? 0
     waiting.set(name, others + 1)
@@ -182,7 +181,6 @@ export class RequestAdmission extends Context.Tag("connected-payments/identity/R
     ) => Effect.Effect<never, E | Refusal, HttpServerRequest.HttpServerRequest>
     /** Counts a failed authentication of the address; fails beyond the limit. */
     readonly countFailure: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
-    /** The client's network: the unit in which addresses are counted. */
     readonly client: Effect.Effect<string, never, HttpServerRequest.HttpServerRequest>
     /** Admits a request for a sign-in link, within the limit of its address. */
     readonly admitSignInLink: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
@@ -230,7 +228,6 @@ const takenOf = (
   return { taken, returned }
 }
 
-/** The buckets of a credential that had no token left. */
 const emptied = ({ organization, own }: Credential, now: number): ReadonlyArray<BucketView> =>
   [organization, own].flatMap((share) =>
     share !== null && share.bucket.tokens < 1 && aheadIn(share, now) < 1 ? [share.bucket] : []
@@ -304,7 +301,6 @@ const makeKnownLimits = (policies: CredentialPolicies) => {
     return share.taken
   }
 
-  /** How many tokens a request takes from the database's buckets. */
   const tokensToTake = (credential: Credential | undefined, now: number): TokensToTake => {
     const own = takenOf(credential?.own, now, (share) => wantedOwn(share, now))
     const organization = takenOf(credential?.organization, now, (share) =>

@@ -17,7 +17,6 @@ import type { NewReceipt } from "./ReceiptStatement.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
 
-/** A receipt without the decision about its notification. */
 export type ReceiptBase = Omit<NewReceipt, keyof Decision>
 
 /** The result of storing a notification: its outcome, and whether it is new. */

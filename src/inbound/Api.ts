@@ -8,7 +8,6 @@ export const Received = Schema.Struct({
   received: described(Schema.Literal(true), "Always true: stored")
 }).annotations({ identifier: "Received" })
 
-/** The paths that receive the provider's notifications. */
 export const entryPaths = { receive: "/webhooks/provider", receiveThin: "/webhooks/provider/thin" } as const
 
 /** The fields of every notification; the rest is up to the provider. */
@@ -20,7 +19,6 @@ const notification = Schema.Struct(
   Schema.Record({ key: Schema.String, value: Schema.Unknown })
 )
 
-/** The provider's webhook endpoints (contract 11). Not for integrators. */
 export class InboundApi extends HttpApiGroup.make("inbound")
   .add(
     HttpApiEndpoint.post("receive", entryPaths.receive)

@@ -38,7 +38,6 @@ export interface InboundContext {
 /** A context from the database, with its tenant's version at that moment. */
 export type FoundContext = InboundContext & { readonly version: string }
 
-/** The keys by which a notification's context is looked up. */
 export interface ContextQuery {
   readonly environment: Environment
   readonly providerEventId: string

@@ -37,7 +37,6 @@ import type { InboundContext, OfferedItems } from "./ContextStatement.ts"
 import type { ReceiptOutcome, Unreadable } from "./Receipt.ts"
 import type { NewReceipt } from "./ReceiptStatement.ts"
 
-/** What to do about a verified notification. Pure data. */
 export interface Decision extends Pick<NewReceipt, "outcome" | "organizationId" | "events" | "unreadable"> {}
 
 /** A decision to store only the receipt. */
@@ -54,7 +53,6 @@ export const unreadable = (part: Unreadable["part"], { reason }: Malformed, cont
   unreadable: { part, reason }
 })
 
-/** Whether a notification concerns an organization, and which. */
 export type Classification =
   | { readonly _tag: "NotForUs"; readonly decision: Decision }
   | { readonly _tag: "ForUs"; readonly context: InboundContext }
@@ -177,7 +175,6 @@ const withMilestone = (
       : [envelope]
   )
 
-/** Why an event could not be completed from the provider. */
 export type EnrichmentFailure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
 
 /** Data fetched for an event so far; null if the provider has no such object. */
@@ -278,7 +275,6 @@ export const makeEnrichment = Effect.gen(function* () {
   return { decide }
 })
 
-/** The initial value: nothing has been fetched yet. */
 export const nothingFetched: Fetched = {}
 
 /**

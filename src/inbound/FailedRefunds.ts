@@ -13,7 +13,6 @@ import type { InboundContext } from "./ContextStatement.ts"
 import { type Decision, type FailedRefund, failedRefundOf, nothing, unreadable } from "./Decision.ts"
 import { makeFailedRefundsRepo } from "./FailedRefundsRepo.ts"
 
-/** How often to look for failed refunds to report. */
 const interval = "1 minute"
 
 /** Retry delays of a mail: if the mail server was unreachable, and if it refused the mail, which needs an operator. */
@@ -102,7 +101,6 @@ const make = Effect.fnUntraced(function* ({ publicUrl }: FailedRefundsOptions) {
   }
 })
 
-/** Reports failed refunds in the background, and removes old ones. */
 export const failedRefundsLayer: Layer.Layer<never, never, FailedRefunds | SqlClient.SqlClient> = housekeepingLayer(
   "failed refunds",
   Effect.map(FailedRefunds, ({ clean, tell }) => ({ "mails about failed refunds": tell, "failed refunds": clean })),
@@ -114,7 +112,6 @@ export interface FailedRefundsTold extends Tenant {
   readonly refunds: ReadonlyArray<FailedRefund>
 }
 
-/** Maximum number of refunds listed in the mail. */
 const listed = 20
 
 const lineOf = ({ amount, chargeId, currency, paymentId, reason, refundId, status }: FailedRefund): string =>

@@ -30,7 +30,6 @@ export const makeFailedRefundsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
     )
     GROUP BY f.organization_id, f.environment ORDER BY min(f.mail_at) LIMIT ${tenantsAtOnce}`,
 
-  /** Claims a tenant's refunds to report. */
   claim: (tenant: Tenant) => sql<FailedRefund>`
     WITH due AS MATERIALIZED (
       SELECT refund_id FROM payments.failed_refunds

@@ -376,7 +376,6 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
  */
 class LiveUnderSandboxSecret extends Data.TaggedError("LiveUnderSandboxSecret")<{ readonly providerEventId: string }> {}
 
-/** Why a notification was not taken. */
 type NotTaken = SignatureInvalid | LiveUnderSandboxSecret | EnrichmentFailure | SqlError.SqlError
 
 /** The label under which a notification that was not taken is counted. */
@@ -405,19 +404,16 @@ const countedBy =
 const notAnEvent = () =>
   new SignatureInvalid({ message: "The notification is signed, but its body is not a provider's event." })
 
-/** The differences between snapshot and thin notifications. */
 interface Handling {
   /** The provider's API version of the payload. */
   readonly apiVersion: string | null
   /** Whether the type is about an account, so that the notification has to name one. */
   readonly isOfAccount: boolean
-  /** The provider's type for an account that revoked our access. */
   readonly deauthorization: string
   /** The session or payment link whose items are looked up; null if it is not about one. */
   readonly sold: SoldItemsReference | null
   /** Whether a cached context will do: not for notifications about the account itself. */
   readonly mayUseCache: boolean
-  /** Handles and stores a notification that concerns an organization. */
   readonly handle: (
     base: ReceiptBase,
     context: InboundContext

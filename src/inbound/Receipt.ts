@@ -34,14 +34,12 @@ export interface Unreadable {
   readonly reason: string
 }
 
-/** The record of one verified notification (contract 11.3). */
 export interface Receipt {
   readonly environment: Environment
   readonly providerEventId: string
   /** Null if the account was not linked to any organization. */
   readonly organizationId: OrganizationId | null
   readonly accountId: string | null
-  /** The provider's own event type. */
   readonly type: string
   readonly livemode: boolean
   readonly outcome: ReceiptOutcome
@@ -76,7 +74,6 @@ export interface ListReceipts {
   readonly outcome?: ReceiptOutcome
   /** The provider's own event type, e.g. `payment_intent.succeeded`. */
   readonly type?: string
-  /** Received at this time or later. */
   readonly since?: Date
   /** Page size: 1 to 100, default 10. */
   readonly limit?: number
@@ -108,7 +105,6 @@ export interface Replay {
   readonly events: ReadonlyArray<{ readonly id: string; readonly type: EventType; readonly deliveriesMade: number }>
 }
 
-/** Where to look for events without a receipt. */
 export interface FindMissing {
   readonly environment: Environment
   /** If absent: the accounts of all organizations. */
@@ -123,12 +119,10 @@ export interface FindMissing {
 export interface MissingEvent {
   readonly organizationId: OrganizationId
   readonly providerEventId: string
-  /** The provider's own event type. */
   readonly type: string
   readonly providerCreatedAt: Date
 }
 
-/** An account whose events could not be listed. */
 export interface AccountNotAsked {
   readonly organizationId: OrganizationId
   /** `not_connected`: our access ended in the queried period or before the call, or there never was an account. */

@@ -58,7 +58,6 @@ const possibleEventKeys = ({
   EventType.literals.map((type) => eventKey(eventId({ environment, providerEventId, type }), receivedAt))
 
 export interface StoredReplay {
-  /** The event id of each delivery created. */
   readonly made: ReadonlyArray<string>
   /** The receipt's outcome now. */
   readonly outcome: ReceiptOutcome
@@ -271,7 +270,6 @@ const makeInsertMissing =
   }
 
 const makeClean = (sql: Sql) => {
-  /** Removes old receipts that are not in a month's table. */
   const cleanUndated = (retention: Duration.Duration) =>
     Effect.forEach(
       environments,

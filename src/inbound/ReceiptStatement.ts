@@ -37,7 +37,6 @@ export interface MonthPartition {
   readonly others: ReadonlyArray<string>
 }
 
-/** The part of a receipt that determines its partition. */
 interface Filed {
   readonly providerCreatedAt: Date
 }
@@ -57,7 +56,6 @@ export const clockAhead = 1
 /** The month in two days' time: receipts may already be stored under it. */
 const comingMonth = (now: Date): string => monthOf(new Date(now.getTime() + 2 * clockAhead * millisPerDay))
 
-/** The table of a month. */
 export const tableOf = (month: string): string => `receipts_${month.replace("-", "")}`
 
 /** How often to look again for a missing month's table, in milliseconds. */
@@ -98,7 +96,6 @@ export const makeReceiptPartitions = Effect.map(SqlClient.SqlClient, (sql) => {
     }
   }
 
-  /** Groups receipts by partition. */
   return <R extends Filed>(
     receipts: ReadonlyArray<R>
   ): Effect.Effect<ReadonlyArray<readonly [ReceiptPartition, ReadonlyArray<R>]>, SqlError.SqlError> =>
@@ -122,7 +119,6 @@ export const makeReceiptPartitions = Effect.map(SqlClient.SqlClient, (sql) => {
     })
 })
 
-/** A notification to be stored with its events and deliveries. */
 export interface NewReceipt extends Omit<Receipt, "reason" | "duplicates"> {
   readonly unreadable: Unreadable | null
   readonly events: ReadonlyArray<MatchedEvent<EventType>>
@@ -131,7 +127,6 @@ export interface NewReceipt extends Omit<Receipt, "reason" | "duplicates"> {
   readonly traceparent: string | null
 }
 
-/** A receipt classified by a cached context. */
 export interface VersionedReceipt extends NewReceipt {
   /** The version that the tenant must have for the receipt to be stored; null if any version will do. */
   readonly tenantVersion: string | null
@@ -250,7 +245,6 @@ const receiptColumns = [
   "leaseMillis"
 ] as const
 
-/** Further values of a receipt that can change its account. */
 const accountColumns = ["claimsMilestone", "deauthorizes", "auditId", "requestId"] as const
 
 type ReceiptParameters = Readonly<Record<(typeof receiptColumns)[number], Statement.Fragment>>

@@ -197,7 +197,6 @@ const settle = (handOff: HandOff | null, [row]: ReadonlyArray<ReceiptsRow>): voi
   else handOff?.settle({ rows: row.handed ?? [], storedAt: row.storedAt })
 }
 
-/** Adds the receipts that a statement stored, by their keys. */
 const addStored = (stored: Map<string, StoredReceipt>, [row]: ReadonlyArray<ReceiptsRow>) => {
   for (const [environment, providerEventId, first, outcome] of row?.receipts ?? []) {
     stored.set(receiptKey({ environment, providerEventId }), { first, outcome, waits: row?.waits === true })
@@ -212,7 +211,6 @@ const receiptKey = ({ environment, providerEventId }: Pick<NewReceipt, "environm
 const accountKey = ({ accountId, environment }: Pick<NewReceipt, "accountId" | "environment">): string =>
   `${environment} ${accountId}`
 
-/** A cached context is outdated. */
 export class TenantChanged extends Data.TaggedError("TenantChanged") {}
 
 /**
@@ -247,7 +245,6 @@ export class RememberedContexts {
     return undefined
   }
 
-  /** Caches a context that was just looked up. */
   put(key: string, context: FoundContext): void {
     if (!context.connected || context.awaitsFirstPayment || context.endpoints.length > maxEndpoints) return
     this.forget(key)

@@ -21,7 +21,6 @@ import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
 
-/** Reasons why an event can't be replayed. */
 const refusals = {
   wrong_mode: "The event is from the provider's other mode: nothing may be created from it",
   account_not_linked: "The event's account is not linked and connected in this environment",
@@ -65,7 +64,6 @@ const notificationOf = (receipt: Receipt): Notification => ({
 /** An event to replay: that of a receipt, or one that left none. */
 type Source = Pick<Receipt, "environment" | "providerEventId" | "organizationId" | "accountId">
 
-/** Stores a decision in the caller's transaction. */
 type Store = (tenant: Tenant, decision: Decision) => Effect.Effect<Replay, ReplayRefused | SqlError.SqlError>
 
 const makeParts = Effect.gen(function* () {
@@ -116,7 +114,6 @@ const makeContextOf = ({ receipts }: Parts) =>
   })
 
 const makeStores = ({ receipts, record, records }: Parts) => {
-  /** Creates the missing deliveries of a receipt's events. */
   const storeMissing =
     (receipt: Receipt, author: Author): Store =>
     (tenant, decision) =>
@@ -193,7 +190,6 @@ const makeReplaySnapshot = (
     return { _tag: "Decided", value: yield* store(tenant, yield* requireReadable(attempt.value)) } as const
   })
 
-  /** Replays a snapshot event, as fetched from the provider. */
   const replaySnapshot = Effect.fnUntraced(function* (
     source: Source,
     event: ProviderEvent,
@@ -222,7 +218,6 @@ const makeRequireDeliveries =
           events.length === 0 ? refuse("deliveries_expired") : Effect.void
         )
 
-/** Replays the events as they were stored. */
 const makeReplayStored = ({ records, sql }: Parts) =>
   Effect.fnUntraced(function* (receipt: Receipt, tenant: Tenant, context: InboundContext, store: Store) {
     const stored = yield* records.storedEvents(tenant, receipt)
@@ -277,7 +272,6 @@ export const makeReplay = Effect.gen(function* () {
         : yield* replayStored(receipt, tenant, context, store)
     }),
 
-    /** Stores an event that left no receipt. */
     takeIn: Effect.fnUntraced(function* (tenant: Tenant, providerEventId: string, author: Author) {
       const event = yield* fetchEvent(tenant, providerEventId)
       if (event.livemode !== (tenant.environment === "production")) {

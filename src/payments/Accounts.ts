@@ -35,7 +35,6 @@ export class AccountTaken extends Data.TaggedError("AccountTaken")<{
   readonly cause?: unknown
 }> {}
 
-/** The result of disconnecting an account here. */
 export interface Disconnected {
   /** Whether the platform's access at the provider must still be ended. */
   readonly endsAtProvider: boolean

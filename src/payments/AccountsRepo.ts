@@ -9,7 +9,6 @@ import type { ConnectedAccount } from "./ProviderCall.ts"
 /** How an account was linked: by the operator, created for its owner, or by its owner's consent at the provider. */
 export type LinkedBy = "operator" | "onboarding" | "oauth"
 
-/** A tenant's provider account, as recorded. */
 export interface LinkedAccount {
   readonly accountId: string
   /**
@@ -35,13 +34,11 @@ export interface AccountRow extends LinkedAccount {
 /** One reading of an account's status; the status is null if the account lacked a field that every account has. */
 export interface Reported {
   readonly status: AccountStatus | null
-  /** The reading's sequence number among all readings. */
   readonly reading: string
   /** The database's time before the provider was called. */
   readonly begunAt: Date
 }
 
-/** A link to store. */
 export interface NewLink {
   readonly tenant: Tenant
   readonly accountId: string
@@ -58,7 +55,6 @@ export const makeAccountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const linkedLast = sql.literal("GREATEST(linked_at, access_confirmed_at)")
 
   return {
-    /** The tenant's account, connected or not. */
     find: (tenant: Tenant, lock: "" | "for update" = "") =>
       firstRow(sql<AccountRow>`
         SELECT ${columns}, ends_at_provider AS "endsAtProvider", ${linkedLast}::text AS "linkedLast"

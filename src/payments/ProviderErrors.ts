@@ -31,7 +31,6 @@ const callErrors = [
 
 export type ProviderFailure = InstanceType<(typeof callErrors)[number]>
 
-/** The errors of an operation on the caller's connected account. */
 export type AccountFailure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
 
 /**
@@ -40,11 +39,9 @@ export type AccountFailure = ProviderFailure | ProviderAccountNotConnected | Ser
  */
 export class AccountAccessRevoked extends Data.TaggedError("AccountAccessRevoked")<{
   readonly accountId: string
-  /** The provider's answer, for operators. */
   readonly cause?: unknown
 }> {}
 
-/** The errors of a single call to the provider. */
 export type ProviderCallFailure = ProviderFailure | AccountAccessRevoked
 
 /**

@@ -120,7 +120,6 @@ export interface ProviderRefusal {
   readonly cause?: unknown
 }
 
-/** The error for refused parameters; its message says why. */
 export const requestRefused = (
   { cause, code, fields }: ProviderRefusal,
   known: ReasonOf = () => undefined

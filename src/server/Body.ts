@@ -74,7 +74,6 @@ class Kind {
 
 interface Request {
   readonly response: ServerResponse
-  /** The client's address, as limits count it. */
   readonly address: string
   /** Refuses the request with this error, as the last one of its connection. */
   readonly refuse: (error: BodyDropped) => void
@@ -279,7 +278,6 @@ class Gathered {
     this.#length = 0
   }
 
-  /** Returns all bytes and releases them. */
   take(): Buffer {
     const bytes = this.#first ?? Buffer.concat(this.#pages, this.#length)
     this.#first = undefined

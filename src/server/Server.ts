@@ -22,13 +22,10 @@ const maxHeadBytes = 16 * 1024
 
 const fullLogInterval = Duration.minutes(1)
 
-/** The address that the server listens on, and its bounds. */
 export interface ServerOptions extends ConnectionBounds {
   readonly host: string
   readonly port: number
-  /** How long a client may take to send a request. */
   readonly requestTimeout: Duration.Duration
-  /** How long a connection stays open without a request. */
   readonly keepAliveTimeout: Duration.Duration
   /** How long a shutdown keeps serving, no longer ready, before it stops accepting connections. */
   readonly shutdownDelay: Duration.Duration
@@ -80,7 +77,6 @@ const answerClientErrors = (server: Server, { refuse }: Connections): void => {
     .on("checkExpectation", (request, response) => server.emit("request", request, response))
 }
 
-/** The log messages for refusals for lack of room. */
 const fullLines = {
   connection: "The process has its maximum of connections, or one address has half of it (CONNECTION_LIMIT)",
   body: "Request bodies fill the memory available to them, or those of one address half of it"
@@ -124,7 +120,6 @@ const warnOfUnknownProxy = (server: Server, proxies: TrustedProxies, runtime: Ru
   server.on("request", look)
 }
 
-/** A server that listens, within its bounds. */
 export interface BoundServer {
   readonly address: HttpServer.Address
   readonly connections: () => number
@@ -288,5 +283,4 @@ export const serverLayer = (options: ServerOptions) =>
     )
   )
 
-/** Whether the process has begun to stop. */
 export const stoppingLayer: Layer.Layer<Stopping> = Layer.sync(Stopping, () => ({ begun: false }))

@@ -3,7 +3,6 @@ import { type CommandFailed, WrongUsage } from "./Failure.ts"
 
 /** An option or argument of a command, for the parser, the help and the completion. */
 export interface Parameter {
-  /** The property of the command's input. */
   readonly key: string
   /** Such as `--owner-email`, or `<id>` for an argument. */
   readonly name: string
@@ -28,7 +27,6 @@ export type Given = Readonly<Record<string, string | true | ReadonlyArray<string
 interface Synopsis {
   /** Such as `keys create`. */
   readonly name: string
-  /** One sentence. */
   readonly summary: string
   /** The arguments of its example. */
   readonly example: string
@@ -41,7 +39,6 @@ export interface Command extends Synopsis {
   readonly run: (given: Given) => Effect.Effect<void, unknown>
 }
 
-/** The result of a command, for machines and for people. */
 export interface Shown {
   readonly json: unknown
   readonly text: string
@@ -69,7 +66,6 @@ export const form = <A, I>(
     message: ({ actual }) => ({ message: Predicate.isString(rule) ? rule : rule(actual), override: true })
   })
 
-/** One of several words. */
 export const choice = <const Word extends string>(words: ReadonlyArray<Word>, description: string) =>
   form(Schema.Literal(...words), `<${words.join("|")}>`, description, `must be ${words.join(" or ")}`)
 
@@ -101,7 +97,6 @@ const parameterOf = (key: string, field: Schema.Struct.Field, argument: string |
 }
 
 interface Taking<A, I> {
-  /** The key of the positional argument. */
   readonly argument?: string
   readonly input: Schema.Schema<A, I> & { readonly fields: Schema.Struct.Fields }
 }

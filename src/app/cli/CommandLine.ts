@@ -3,7 +3,6 @@ import { Either, LogLevel } from "effect"
 import { type Command, type Given, isArgument, type Parameter } from "./Command.ts"
 import { WrongUsage } from "./Failure.ts"
 
-/** The shells that a completion script can be written for. */
 const shells = ["sh", "bash", "fish", "zsh"] as const
 export type Shell = (typeof shells)[number]
 
@@ -21,7 +20,6 @@ const parameter = (key: string, description: string, choices: ReadonlyArray<stri
   choices
 })
 
-/** Options that are allowed before or after any command. */
 export const programOptions: ReadonlyArray<Parameter> = [
   parameter("help", "Show the help of a command, or of all."),
   parameter("log-level", "What is logged to standard error.", namesOf(levels)),
@@ -29,7 +27,6 @@ export const programOptions: ReadonlyArray<Parameter> = [
   parameter("completions", "Print a completion script for a shell.", shells)
 ]
 
-/** A parsed command line. */
 export type Understood =
   | {
       readonly _tag: "Command"

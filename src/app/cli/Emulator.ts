@@ -11,7 +11,6 @@ import { fields, table } from "./Output.ts"
 
 /** `emulator trigger | triggers`: triggers events at the local provider that no request of the platform causes. */
 
-/** A running provider emulator, and the platform's key for it. */
 interface EmulatorAddress {
   readonly url: URL
   readonly secretKey: Redacted.Redacted
@@ -46,7 +45,6 @@ const findEmulator = (
     return { url: url.value, secretKey: credentials.value.secretKey }
   })
 
-/** The message of a refusal. */
 const Refusal = Schema.parseJson(Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }))
 
 const known: ReadonlyArray<TriggerDescription> = triggers

@@ -132,7 +132,6 @@ export const database: Layer.Layer<
   )
 ).pipe(Layer.provideMerge(databaseAsFound))
 
-/** The provider of the installation, and its master keys. */
 export const provider: Layer.Layer<Provider | Cipher, SettingsError | LocalDefaultsFailed> = Layer.unwrapScoped(
   Effect.map(
     Effect.flatMap(Installation, ({ service }) => service),

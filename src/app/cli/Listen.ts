@@ -27,7 +27,6 @@ interface SandboxService {
   readonly organizationId: string
 }
 
-/** The message of a refusal. */
 const Refusal = Schema.parseJson(Schema.pluck(Schema.Struct({ error: Schema.String }), "error"))
 
 const askService = <A, I>(
@@ -90,7 +89,6 @@ const triggerAt = (service: SandboxService, type: string) =>
 /** How long the local program may take to answer: as long as an endpoint. */
 const timeoutMillis = 10_000
 
-/** The target of events on the developer's machine. */
 interface ForwardTo {
   readonly url: URL
   readonly secret: Redacted.Redacted
@@ -161,7 +159,6 @@ const knownTypes = EventType.literals.join(", ")
 
 const clockTime = (): string => new Date().toTimeString().slice(0, 8)
 
-/** Forwards an event of the stream, and reports each item. */
 const handle = (to: ForwardTo, asJson: boolean, item: EventStreamItem): Effect.Effect<void> => {
   switch (item._tag) {
     case "Connected":

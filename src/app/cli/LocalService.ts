@@ -22,7 +22,6 @@ const isOfLiveProcess = (file: string) =>
     (cause) => new LocalDefaultsFailed({ message: `Can't tell whether ${file} belongs to a running service`, cause })
   )
 
-/** Whether the service answers. */
 const isLive = (baseUrl: string): Effect.Effect<boolean> =>
   Effect.tryPromise(async (signal) => {
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(livenessTimeoutMillis)])

@@ -19,7 +19,6 @@ export interface BridgeOptions {
   readonly key: Redacted.Redacted
   /** The names of the tools to offer to the client. Default: all that the key may call. */
   readonly tools?: ReadonlyArray<string>
-  /** The stream of the client's messages. */
   readonly input: Readable
   readonly output: Writable
 }

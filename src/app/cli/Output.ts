@@ -3,7 +3,6 @@
 /** Makes control characters visible: stored texts come from others, and must not control the terminal. */
 export const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\u{FFFD}")
 
-/** Rows in columns that are as wide as necessary. */
 export const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   const cells = rows.map((row) => row.map(printable))
   const widths = (cells[0] ?? []).map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))

@@ -25,10 +25,8 @@ const LocalFile = Schema.parseJson(
 )
 export type LocalFile = typeof LocalFile.Type
 
-/** The owner of the local organization. */
 const defaultOwnerEmail = "owner@example.com"
 
-/** The path of `local.json` in the data directory, mode 0600. */
 export const localFilePath = (settings: Pick<SettingsShape, "dataDirectory">): string =>
   join(resolve(settings.dataDirectory), "local.json")
 

@@ -16,7 +16,6 @@ import type { Services } from "../Service.ts"
 import { EmbeddedDatabase, embeddedClientLayer } from "./Database.ts"
 import { LocalProvider } from "./LocalProvider.ts"
 
-/** The service under test could not be started. */
 export class TestServiceFailed extends Data.TaggedError("TestServiceFailed")<{
   readonly message: string
   readonly cause: unknown

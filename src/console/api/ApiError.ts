@@ -36,7 +36,6 @@ export const refusalOf = async (response: Response): Promise<ApiError> => {
   })
 }
 
-/** Whether a request was aborted by its own signal. */
 export const isAbort = (failure: unknown): boolean => failure instanceof DOMException && failure.name === "AbortError"
 
 /** No response: no connection, or it broke off. */

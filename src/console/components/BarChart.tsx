@@ -17,7 +17,6 @@ export interface BarChartProps {
   readonly series: ReadonlyArray<ChartSeries>
   /** One label per column, such as days. */
   readonly labels: ReadonlyArray<string>
-  /** Formats a value, such as "R$15.00". */
   readonly format: (value: number) => string
   /** A shorter form for the axis, such as "R$1.2K". Default: `format`. */
   readonly formatTick?: ((value: number) => string) | undefined

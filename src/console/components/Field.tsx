@@ -185,7 +185,6 @@ export const Checkbox = (
   )
 }
 
-/** A choice among a few options, all visible. */
 export const RadioGroup = <V extends string>(
   props: Described & {
     readonly value: V | undefined

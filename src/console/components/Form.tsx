@@ -6,7 +6,6 @@ import { Button } from "./Button.tsx"
 import { ErrorNote } from "./Notice.tsx"
 import { concerns, reasonFor } from "./Reasons.ts"
 
-/** The last refusal of a form, for its fields. */
 interface Refusal {
   readonly error: ApiError | undefined
   /** The labels of the fields that show their own refusals, by the API's names. */
@@ -26,7 +25,6 @@ export const useRefusal = (name: string, label: string): string | undefined => {
   return error === undefined ? undefined : reasonFor(error, name, labels)
 }
 
-/** Whether every refused field shows its own reason. */
 const isCovered = ({ fields }: ApiError, labels: Refusal["labels"]): boolean =>
   fields.length > 0 && fields.every((field) => Object.keys(labels).some((name) => concerns(field, name)))
 

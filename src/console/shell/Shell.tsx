@@ -70,7 +70,6 @@ const Drawer = ({ onClose }: { readonly onClose: () => void }) => (
   </Modal>
 )
 
-/** Marks the sandbox on every page, at every width. */
 const SandboxBand = () => (
   <p class="sandbox-band">
     <strong>Sandbox</strong>

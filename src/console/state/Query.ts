@@ -162,7 +162,6 @@ const useReloads = <A>(
 }
 
 interface QueryOptions {
-  /** Polls at this interval while the tab is visible. */
   readonly pollMillis?: number
 }
 

@@ -19,7 +19,6 @@ export type SessionState =
 
 export const sessionState = signal<SessionState>({ kind: "loading" })
 
-/** The session if someone is signed in. */
 const current = computed(() => (sessionState.value.kind === "signedIn" ? sessionState.value.session : undefined))
 
 effect(() => setOrganization(current.value?.organization?.id))
@@ -35,7 +34,6 @@ const note = (session: Session): void => {
   sessionState.value = { kind: "signedIn", session }
 }
 
-/** Stores a new session and notifies the other tabs. */
 export const signedIn = (session: Session): void => {
   note(session)
   otherTabs.postMessage("signed in")

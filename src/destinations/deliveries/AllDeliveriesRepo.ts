@@ -95,7 +95,6 @@ const makePages = ({ readable, sql }: Parts) => {
       SELECT d.id FROM payments.deliveries d
       WHERE ${sql.and(conditions)} AND d.failed_at IS NOT NULL AND ${readable} LIMIT ${sql.literal(String(fewFailures + 1))}`,
 
-    /** Selects from these ids. */
     among: (
       ids: ReadonlyArray<DeliveryId>,
       query: ListAllDeliveries,

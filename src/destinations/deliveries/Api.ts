@@ -97,11 +97,9 @@ const searchFields = {
   ...createdFields
 }
 
-/** The query of an endpoint's history. */
 export const ListDeliveries = strict(Schema.Struct(searchFields))
 export type ListDeliveries = typeof ListDeliveries.Type
 
-/** The query of the history of all endpoints. */
 export const ListAllDeliveries = strict(
   Schema.Struct({
     ...searchFields,
@@ -113,7 +111,6 @@ export type ListAllDeliveries = typeof ListAllDeliveries.Type
 
 const DeliveryPath = Schema.Struct({ organizationId: OrganizationId, id: DeliveryId })
 
-/** Deliveries and their history (contract 5.3). */
 export class DeliveriesApi extends integrationGroup(
   "deliveries",
   "Deliveries of events to endpoints, with every attempt"

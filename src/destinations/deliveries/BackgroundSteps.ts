@@ -16,7 +16,6 @@ export interface BackgroundSteps {
    * left.
    */
   readonly step: Effect.Effect<Option.Option<Duration.DurationInput>, SqlError.SqlError>
-  /** Waits until some work is started in this process. */
   readonly await: Effect.Effect<void>
 }
 

@@ -29,7 +29,6 @@ export const isReadable = (keepFor: Duration.Duration): string =>
 /** An attempt as the database's JSON. */
 export type StoredAttempt = Omit<Attempt, "startedAt"> & { readonly startedAt: string }
 
-/** A delivery with its attempts and its event's payload. */
 export interface StoredDetail extends Delivery {
   readonly payload: string
   readonly attempts: ReadonlyArray<StoredAttempt>
@@ -48,7 +47,6 @@ export interface WantedOfEvent {
   readonly until: number
   readonly ids: ReadonlyArray<DeliveryId>
   readonly limit: number
-  /** Conditions on the delivery `d` and its event `e`. */
   readonly conditions: ReadonlyArray<Statement.Fragment>
 }
 

@@ -12,7 +12,6 @@ export interface RetentionOptions {
   readonly keepFor: Duration.Duration
 }
 
-/** Removes deliveries and payloads after their retention (contract 9.6). */
 export class Retention extends Context.Tag("connected-payments/deliveries/Retention")<
   Retention,
   {
@@ -59,7 +58,6 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   }
 })
 
-/** How many ids a log line names. */
 const idsNamed = 5
 
 /**

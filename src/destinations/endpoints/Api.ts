@@ -167,7 +167,6 @@ export const UpdateEndpoint = strict(
 )
 export type UpdateEndpoint = typeof UpdateEndpoint.Type
 
-/** Body of a synthetic test. */
 export const SendTest = strict(
   Schema.Struct({
     type: described(EventType, "A type that the endpoint subscribes to")
@@ -196,7 +195,6 @@ export type SkippedEvent = typeof SkippedEvent.Type
 export const SkippedEventList = listOf("SkippedEventList", SkippedEvent)
 export type SkippedEventList = typeof SkippedEventList.Type
 
-/** The cursor of a page of skipped events. */
 export const SkippedCursor = text({
   min: 72,
   max: 72,
@@ -206,7 +204,6 @@ export const SkippedCursor = text({
   description: "The last event id of the previous page"
 })
 
-/** Query of an endpoint's skipped events. */
 export const ListSkipped = strict(Schema.Struct({ limit: pageFields.limit, starting_after: optional(SkippedCursor) }))
 export type ListSkipped = typeof ListSkipped.Type
 

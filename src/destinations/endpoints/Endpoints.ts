@@ -61,17 +61,14 @@ export type CreateEndpointError =
   | ValidationFailed
   | ServiceUnavailable
 
-/** A new endpoint: `events` are types of the `EventCatalog`. */
 export interface NewEndpoint extends Omit<CreateEndpoint, "events"> {
   readonly events: ReadonlyArray<string>
 }
 
-/** A change of an endpoint: absent fields are unchanged. */
 export interface EndpointChange extends Omit<UpdateEndpoint, "events"> {
   readonly events?: ReadonlyArray<string>
 }
 
-/** Parses filters as a caller wrote them (contract 7). */
 const judgeFilters = (
   filters: Readonly<Record<string, unknown>>
 ): Effect.Effect<Filters, IntegrationFilterUnknown | IntegrationFilterInvalid> =>

@@ -30,7 +30,6 @@ type SkippedRow = Omit<SkippedEvent, "event"> & { readonly payload: string }
 export interface LockedEndpoint {
   readonly deleted: boolean
   readonly active: boolean
-  /** Whether it has a secret that signs new events. */
   readonly canSign: boolean
   readonly events: ReadonlyArray<string>
 }
@@ -155,7 +154,6 @@ const endpointStatements = (sql: Sql) => ({
     )
 })
 
-/** The statements that delete an endpoint and end its deliveries. */
 const deletionStatements = (sql: Sql) => {
   /** Fails the deliveries that the common table expression `gone` has removed from the queue. */
   const failGone = sql.literal(`
@@ -321,7 +319,6 @@ const skippedStatements = (sql: Sql) => ({
   }
 })
 
-/** The SQL of endpoints, private to this slice. */
 export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   ...endpointStatements(sql),
   ...rowStatements(sql),

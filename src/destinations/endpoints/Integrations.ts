@@ -23,7 +23,6 @@ export const integrationGroup = <const Name extends string>(name: Name, descript
 
 const prefix = "/v2/organizations/:organizationId/integrations"
 
-/** The path of an operation on one endpoint. */
 export const EndpointPath = Schema.Struct({ organizationId: OrganizationId, id: EndpointId })
 
 /** The errors of a write's idempotency key, declared after its own. */

@@ -69,7 +69,6 @@ export interface RotationOptions {
   readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
   /** Rows per statement. Default 200. */
   readonly batchSize?: number
-  /** Called after every batch. */
   readonly onProgress?: (progress: RotationProgress) => Effect.Effect<void>
 }
 

@@ -107,7 +107,6 @@ const statementsOf = (sql: SqlClient.SqlClient, of: EncryptedTable) => {
   }
 }
 
-/** The SQL of everything that is encrypted at rest. */
 export const makeMasterKeysRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   tables: encryptedTables.map((of) => ({ ...of, ...statementsOf(sql, of) })),
 

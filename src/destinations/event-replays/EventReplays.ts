@@ -35,7 +35,6 @@ export interface EventReplaysOptions {
   readonly keepFor: Duration.Duration
 }
 
-/** Why a replay was not started. */
 export type StartReplayError =
   | ResourceNotFound
   | EndpointDeleted
@@ -281,7 +280,6 @@ export class EventReplays extends Context.Tag("connected-payments/destinations/E
       endpointId: EndpointId,
       params: StartEventReplay
     ) => Effect.Effect<EventReplay, StartReplayError>
-    /** Wakes the workers, and the loop that takes the steps. */
     readonly announce: Effect.Effect<void>
     readonly get: (
       tenant: Tenant,
@@ -304,7 +302,6 @@ export class EventReplays extends Context.Tag("connected-payments/destinations/E
     readonly step: Effect.Effect<Option.Option<number>, SqlError.SqlError>
     /** Whether any replay of an active endpoint is running. */
     readonly hasRunning: Effect.Effect<boolean, SqlError.SqlError>
-    /** Waits until a replay is started in this process. */
     readonly await: Effect.Effect<void>
   }
 >() {

@@ -33,7 +33,6 @@ export interface LockedReplay extends Tenant {
   /** The requested types that are still subscribed to. */
   readonly types: ReadonlyArray<string>
   readonly filters: Filters
-  /** The secrets that sign new events, the current one first. */
   readonly secretIds: ReadonlyArray<string>
   /** The last key that was processed, and the first one after the replay's range. */
   readonly reached: string
@@ -157,7 +156,6 @@ const changes = ({ ofEndpoint, sql }: Parts) => ({
         ${replay.since.toISOString()}::timestamptz, ${replay.until.toISOString()}::timestamptz, ${replay.types}::text[],
         ${firstIdAt(replay.since.getTime())}, clock_timestamp())`,
 
-  /** Cancels a running replay. Returns whether it was running. */
   cancel: (tenant: Tenant, endpointId: EndpointId, id: EventReplayId) =>
     Effect.map(
       sql`
@@ -271,7 +269,6 @@ const steps = ({ hasWaiting, isWanted, sql }: Parts) => ({
   }
 })
 
-/** The SQL of replays, private to this slice. */
 export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const parts = makeParts(sql)
   return { ...reads(parts), ...changes(parts), ...steps(parts) }

@@ -35,7 +35,6 @@ export type StoredEvent = typeof StoredEvent.Type
 export const StoredEventList = listOf("StoredEventList", StoredEvent)
 export type StoredEventList = typeof StoredEventList.Type
 
-/** An event with its deliveries to all endpoints. */
 export const StoredEventDetail = Schema.Struct({
   ...eventFields,
   deliveries: described(

@@ -23,7 +23,6 @@ export interface StoredOutboundEvent {
   readonly storedAt: number
 }
 
-/** The SQL of outbound events, private to this slice. */
 export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /** The tenant's endpoints that are not deleted, paused ones included; undefined if there is no such tenant. */
   findEndpoints: (tenant: Tenant): Effect.Effect<ReadonlyArray<MatchableEndpoint> | undefined, SqlError.SqlError> =>

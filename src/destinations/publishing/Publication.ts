@@ -48,7 +48,6 @@ export interface MatchedEvent<Type extends string = string> extends NewEvent {
   readonly matching: ReadonlyArray<MatchableEndpoint>
 }
 
-/** An event whose endpoints have not been found yet. */
 export interface MatchableEvent<Type extends string> extends Pick<NewEvent, "id" | "payload"> {
   readonly type: Type
   readonly data: Readonly<Record<string, unknown>>

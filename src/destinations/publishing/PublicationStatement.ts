@@ -77,7 +77,6 @@ export interface FurtherDeliveries {
   readonly organizationId: string
   readonly environment: string
   readonly endpointId: string
-  /** The secrets that will sign, the current one first. */
   readonly secretIds: ReadonlyArray<string>
   readonly ids: ReadonlyArray<string>
   /** The key of each one's event. */

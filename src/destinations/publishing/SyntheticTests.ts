@@ -22,7 +22,6 @@ import type { QueuedTest } from "../endpoints/Api.ts"
 import { makeEndpointsRepo } from "../endpoints/EndpointsRepo.ts"
 import { makeSyntheticTestsRepo, type TestCandidate, testsPerMinute } from "./SyntheticTestsRepo.ts"
 
-/** Why a test was not sent. */
 export type SendTestError =
   | ResourceNotFound
   | TestEnvironmentRequired
@@ -81,7 +80,6 @@ const make = Effect.gen(function* () {
   return { queue, announce }
 })
 
-/** Synthetic test events (contract 10). */
 export class SyntheticTests extends Context.Tag("connected-payments/publishing/SyntheticTests")<
   SyntheticTests,
   {
@@ -94,7 +92,6 @@ export class SyntheticTests extends Context.Tag("connected-payments/publishing/S
       id: EndpointId,
       type: EventType
     ) => Effect.Effect<QueuedTest, SendTestError>
-    /** Wakes the workers. */
     readonly announce: Effect.Effect<void>
   }
 >() {

@@ -14,16 +14,13 @@ export const testsPerMinute = 5
 export interface TestCandidate {
   readonly active: boolean
   readonly events: ReadonlyArray<EventType>
-  /** Whether the organization's account is connected in this environment. */
   readonly connected: boolean
-  /** The secrets that sign new events, the current one first. */
   readonly secretIds: ReadonlyArray<string>
   readonly testsInLastMinute: number
   /** Seconds until the oldest of those is a minute old; 0 if there are none. */
   readonly secondsToNextTest: number
 }
 
-/** The SQL of synthetic tests, private to this slice. */
 export const makeSyntheticTestsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /** Reads the state that decides about a test, of an endpoint whose row is locked. None if there is no such endpoint. */
   find: (tenant: Tenant, id: EndpointId) =>

@@ -123,7 +123,6 @@ export class Recoveries extends Context.Tag("connected-payments/destinations/Rec
       Recovery,
       ResourceNotFound | EndpointDeleted | RecoveryInProgress | ValidationFailed | ServiceUnavailable
     >
-    /** Wakes the workers, and the loop that takes the steps. */
     readonly announce: Effect.Effect<void>
     readonly get: (
       tenant: Tenant,
@@ -138,7 +137,6 @@ export class Recoveries extends Context.Tag("connected-payments/destinations/Rec
     ) => Effect.Effect<RecoveryList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
     /** Takes one step of a running recovery; none if there is nothing to do. */
     readonly step: Effect.Effect<Option.Option<Step>, SqlError.SqlError>
-    /** Waits until a recovery is started in this process. */
     readonly await: Effect.Effect<void>
   }
 >() {

@@ -142,7 +142,6 @@ const steps = ({ failures, resendSql, sql }: Parts) => ({
     )
 })
 
-/** The SQL of recoveries, private to this slice. */
 export const makeRecoveriesRepo = Effect.gen(function* () {
   const parts = yield* makeParts
   return { ...rows(parts), ...steps(parts) }

@@ -14,7 +14,6 @@ import { orUnavailable } from "../../platform/storage/Database.ts"
 import { makeStreamPoller, type Poll, settledTime } from "./StreamPoller.ts"
 import { lookBack, type Micros, makeStreamRepo, type StreamedRow, usedSince } from "./StreamRepo.ts"
 
-/** The most concurrent streams of one organization in one process. */
 export const streamsPerOrganization = 5
 
 /** The heartbeat interval of a stream without events: shorter than the idle timeouts that cut connections. */
@@ -37,7 +36,6 @@ export interface EventStreamsOptions {
   readonly eventStreamLimit: number
 }
 
-/** Options of a stream. */
 export interface OpenStream {
   /** Types of the catalog; empty for all. */
   readonly types: ReadonlyArray<string>
@@ -45,7 +43,6 @@ export interface OpenStream {
   readonly after: Micros | null
   /** Whether the stream stays open once all events so far were sent. */
   readonly follow: boolean
-  /** Whether the process has begun to stop. */
   readonly isStopping: () => boolean
 }
 

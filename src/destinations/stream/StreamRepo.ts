@@ -40,15 +40,11 @@ export const usedSince = (days: ReadonlyArray<UsedDay>, from: Micros): ReadonlyA
   ...new Set(days.filter(({ usedAt }) => usedAt >= from - noteDelay).map(({ day }) => day))
 ]
 
-/** A query for an organization's sandbox events. */
 export interface ReadStream {
   readonly organizationId: OrganizationId
   readonly from: Micros
-  /** From `usedSince`. */
   readonly days: ReadonlyArray<string>
-  /** Empty for all types. */
   readonly types: ReadonlyArray<string>
-  /** Ids to leave out. */
   readonly except: ReadonlyArray<string>
   readonly limit: number
 }
@@ -66,7 +62,6 @@ export interface StreamNews {
   readonly usedDays: ReadonlyArray<UsedDay>
 }
 
-/** The SQL of event streams, private to this slice. */
 export const makeStreamRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const micros = (time: string) => sql.literal(`floor(extract(epoch FROM ${time}) * 1000000)::float8`)
   const time = (value: Micros) => sql`(timestamptz 'epoch' + ${value}::float8 * interval '1 microsecond')`
@@ -92,7 +87,6 @@ export const makeStreamRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       readonly keys: ReadonlyArray<readonly [id: string, organizationId: OrganizationId]>
       readonly organizations: ReadonlyArray<OrganizationId>
       readonly since: Micros
-      /** The days to search for their events, as in `ReadStream`. */
       readonly days: ReadonlyArray<string>
     }): Effect.Effect<StreamNews, SqlError.SqlError> =>
       Effect.map(

@@ -9,7 +9,6 @@ import { orUnavailable } from "../../platform/storage/Database.ts"
 import { warningMail } from "./WarningMail.ts"
 import { type FailingEndpoint, makeWarningsRepo } from "./WarningsRepo.ts"
 
-/** How often to look for failures. */
 const interval = "1 minute"
 
 /** A round ends after this many consecutive warnings that the mail server did not accept: it may accept none at all. */
@@ -99,7 +98,6 @@ const make = Effect.fnUntraced(function* (options: WarningsOptions) {
   return { scan: scan() }
 })
 
-/** Looks for failing endpoints in the background. */
 export const warningsLayer: Layer.Layer<never, never, Warnings | SqlClient.SqlClient> = housekeepingLayer(
   "warnings",
   Effect.map(Warnings, ({ scan }) => ({ "failing endpoints": scan })),

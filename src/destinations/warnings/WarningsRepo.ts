@@ -8,7 +8,6 @@ import type { EndpointFailures } from "./WarningMail.ts"
 /** How many definitive failures within 24 hours cause a warning (contract 9.7). */
 export const warningThreshold = 3
 
-/** The most reasons that a mail names. */
 const maxReasons = 5
 
 /** How long a process may take from claiming a warning to handing it over, before another process may claim it. */
@@ -56,7 +55,6 @@ export const failingEndpoints = (sql: SqlClient.SqlClient) => sql<FailingEndpoin
   )
   ORDER BY w.quiet_until NULLS FIRST`
 
-/** The SQL of warnings, private to this slice. */
 export const makeWarningsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   due: failingEndpoints(sql),
 

@@ -54,7 +54,6 @@ export const page = <Item extends { readonly id: string }>(
   return Effect.succeed(storedList(data, url, candidates.length > limit))
 }
 
-/** The parameters of the lists of refunds and disputes. */
 export const paymentListParams = Schema.Struct({
   ...pageParams,
   charge: Params.optional(Params.text()),

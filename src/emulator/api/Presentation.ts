@@ -4,7 +4,6 @@ import { isKind } from "../Records.ts"
 import type { Scoped } from "../store/Store.ts"
 import { type Field, type Fields, fieldsOf, type Shape } from "./Shapes.ts"
 
-/** The fields to expand, as a tree of their names. */
 export interface Expansion {
   readonly [field: string]: Expansion
 }

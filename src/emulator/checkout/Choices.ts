@@ -8,7 +8,6 @@ import { activePromotionCode, currentPromotionCode } from "../resources/Promotio
 import { checkMinimum, checkTotal, dueNow, sumOf } from "../resources/Sales.ts"
 import { discounted, fits, fullPrice } from "./Discounts.ts"
 
-/** A payer's choices on the page; undefined ones change nothing. */
 export interface Choices {
   /** The amount in the smallest currency unit, if the price lets the payer choose it. */
   readonly amount: number | undefined

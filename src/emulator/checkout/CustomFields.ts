@@ -55,7 +55,6 @@ const lengths = (bounds: { readonly minimum_length?: number; readonly maximum_le
   maximum_length: bounds?.maximum_length ?? null
 })
 
-/** A new session's fields, without answers. */
 export const customFieldsOf = (fields: CustomFieldParams = []): ReadonlyArray<CustomField> =>
   fields.map(({ dropdown, key, label, numeric, optional = false, text, type }) => ({
     key,

@@ -22,7 +22,6 @@ const spread = (items: ReadonlyArray<LineItem>, amount: number): ReadonlyArray<n
   })
 }
 
-/** Items without any discount. */
 export const fullPrice = (items: ReadonlyArray<LineItem>): ReadonlyArray<LineItem> =>
   items.map((item) => ({ ...item, amount_discount: 0, amount_total: item.amount_subtotal }))
 

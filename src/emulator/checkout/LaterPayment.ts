@@ -21,7 +21,6 @@ export const canPayLater = ({ amount_total, currency, mode }: Session): boolean 
 /** How long a slip or a code is valid, in seconds. */
 const validity: { readonly [M in LaterMethod]: number } = { boleto: 3 * 24 * 60 * 60, pix: 24 * 60 * 60 }
 
-/** The number of a slip, the same for all. */
 const number = "01010101010101010101010101010101010101010101010"
 
 const nextActionOf = (method: LaterMethod, expiresAt: number): PaymentIntent["next_action"] =>

@@ -80,7 +80,6 @@ const subscribe = (context: RequestContext, checkout: OpenCheckout, email: strin
   })
 }
 
-/** What the payer entered on the page. */
 export interface Payer extends Choices {
   readonly email: string | null
 }

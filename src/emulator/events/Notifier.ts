@@ -15,7 +15,6 @@ import { inOlderVersion } from "./OlderVersion.ts"
 export const signatureHeader = (secret: string, timestamp: number, body: string): string =>
   `t=${timestamp},v1=${createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex")}`
 
-/** Sends the notifications of connected accounts to the platform. */
 export interface Notifier {
   /** Sets the target of one of the platform's webhook endpoints; its notifications wait until then. */
   readonly setTarget: (entry: Entry, target: WebhookTarget) => Effect.Effect<void, EmulatorError>

@@ -17,7 +17,6 @@ import { deauthorize } from "../triggers/AccountTriggers.ts"
 import { consentPage } from "./OwnerPages.ts"
 import { htmlReply, messageReply, redirect } from "./PageReplies.ts"
 
-/** The lifetime of a code, in seconds. */
 const lifetime = 5 * 60
 
 const mostOffered = 20

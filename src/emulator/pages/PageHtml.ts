@@ -23,7 +23,6 @@ const termsOf = ({ currency, price, quantity }: LineItem): string => {
   return one === undefined ? period : `${one} ${period}`
 }
 
-/** A checkbox to accept the owner's upsell for an item. */
 const upsellField = (upsell: Price | undefined, item: LineItem, index: number): Html =>
   upsell === undefined
     ? nothing
@@ -159,7 +158,6 @@ const afterwards = (session: Session, { items, subscriptionData }: Order): Html 
 
 export interface PageState {
   readonly shop: string | undefined
-  /** The applied promotion code; "" for none. */
   readonly code: string
   /** Each item's upsell price, by its index. */
   readonly upsells: ReadonlyArray<Price | undefined>

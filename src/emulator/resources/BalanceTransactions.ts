@@ -84,7 +84,6 @@ export const recordRefund = (context: RequestContext, { amount, currency, id }: 
 export const recordFailedRefund = (context: RequestContext, { amount, currency, id }: Refund) =>
   record(context, { amount, currency, source: id, type: "refund_failure", description: "REFUND FAILURE" })
 
-/** Records a payout, which leaves the balance at once. */
 export const recordPayout = (context: RequestContext, { amount, currency, id }: Payout) =>
   record(context, { amount: -amount, currency, source: id, type: "payout", description: "STRIPE PAYOUT" })
 

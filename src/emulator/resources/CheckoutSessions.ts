@@ -26,7 +26,6 @@ export const expireSession = (context: RequestContext, open: Session): Session =
   return session
 }
 
-/** Whether an open session's time has run out. */
 export const isOverdue = (session: Session, now: number): boolean =>
   session.status === "open" && session.expires_at <= now
 

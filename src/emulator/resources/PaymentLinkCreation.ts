@@ -35,7 +35,6 @@ const lineItem = Schema.Struct({
 
 type LineItemParams = typeof lineItem.Type
 
-/** The page after a payment: the provider's or the shop's. */
 export const afterCompletionParams = Schema.Struct({
   hosted_confirmation: Params.optional(Schema.Struct({ custom_message: Params.optional(Params.text(500)) })),
   redirect: Params.optional(Schema.Struct({ url: Params.url })),
@@ -133,7 +132,6 @@ export const afterCompletionOf = (
       }
     : { redirect: { url: params.redirect.url }, type: "redirect" }
 
-/** The `payment_intent_data` of a link that sets none of it. */
 export const noLinkPaymentData: NonNullable<PaymentLink["payment_intent_data"]> = {
   capture_method: null,
   description: null,

@@ -105,7 +105,6 @@ const update = Effect.fnUntraced(function* (context: RequestContext, params: Upd
 export const isOpen = ({ active, restrictions }: PaymentLink): boolean =>
   active && (restrictions === null || restrictions.completed_sessions.count < restrictions.completed_sessions.limit)
 
-/** Creates the checkout session when a payer opens the link. */
 export const openPaymentLink = (context: RequestContext, link: PaymentLink): Session | undefined => {
   const order = context.objects.get("order", link.id)
   if (order === undefined) return undefined

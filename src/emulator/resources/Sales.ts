@@ -17,7 +17,6 @@ export interface Sold {
   readonly quantity: number
 }
 
-/** `payment_intent_data` of a session or a payment link. */
 export const paymentIntentDataParams = {
   description: Params.optional(Params.text(1_000)),
   metadata: Params.optional(Params.metadata),
@@ -25,7 +24,6 @@ export const paymentIntentDataParams = {
   statement_descriptor_suffix: Params.optional(Params.text(22))
 }
 
-/** `subscription_data` of a session or a payment link. */
 export const subscriptionDataParams = Schema.Struct({
   description: Params.optional(Params.text(500)),
   metadata: Params.optional(Params.metadata),

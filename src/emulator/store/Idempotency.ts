@@ -19,7 +19,6 @@ export interface Answer {
 }
 
 export interface KeyedRequest {
-  /** The account that the key belongs to. */
   readonly scope: string
   readonly key: string
   readonly method: string

@@ -31,11 +31,9 @@ export interface Transaction {
 export interface PendingDelivery {
   readonly scope: string
   readonly event: string
-  /** The webhook endpoint that it is sent to. */
   readonly entry: Entry
 }
 
-/** The emulator's state, in memory and in the journal. */
 export interface Store {
   /**
    * Runs the body alone (one transaction at a time) and, if it succeeds, writes its changes to the journal as one line
@@ -48,7 +46,6 @@ export interface Store {
   readonly outbox: Queue.Dequeue<PendingDelivery>
 }
 
-/** By scope. */
 type State<Absent = never> = Map<string, Collections<Absent>>
 
 const collectionsOf = <Absent>(state: State<Absent>, scope: string): Collections<Absent> => {

@@ -60,7 +60,6 @@ const typeOf = (type: unknown): Effect.Effect<TriggerType, ProviderError> =>
 
 const mostNamed = 10
 
-/** The named account, otherwise the only connected one. */
 const accountOf = (
   service: Service,
   named: string | undefined

@@ -37,7 +37,6 @@ export const ProviderEvent = Schema.Struct({
   data: Schema.Struct({ object: ProviderObject })
 }).annotations({ identifier: "ProviderEvent", description: "A snapshot event of the payment provider" })
 
-/** See the schema of the same name. */
 export type ProviderEvent = typeof ProviderEvent.Type
 
 /** A malformed payload, with the paths of the fields that are missing or not as expected, without their values. */
@@ -225,14 +224,11 @@ const ofInvoice = (object: Json): FoundSubjects => {
   }
 }
 
-/** A list that the provider truncated in an event's object. */
 export interface TruncatedList {
   readonly kind: "subscription_items" | "invoice_lines"
-  /** The subscription or invoice that has the list. */
   readonly ownerId: string
 }
 
-/** The field that holds each kind of list. */
 const listFields = { subscription_items: "items", invoice_lines: "lines" } as const
 
 const listKindOf = ({ type }: ProviderEvent): TruncatedList["kind"] | null => {
@@ -251,7 +247,6 @@ export const truncatedList = (event: ProviderEvent): TruncatedList | null => {
     : { kind, ownerId }
 }
 
-/** Replaces the event's truncated list with the complete, fetched one. */
 export const withWholeList = (
   event: ProviderEvent,
   { kind }: TruncatedList,

@@ -23,7 +23,6 @@ export { type Malformed, ProviderEvent, parseProviderEvent, type SoldItems } fro
  * `account.updated` comes from reading the account, never from a snapshot's payload, whose order is not guaranteed.
  */
 
-/** The input of a translation besides the provider event. */
 export interface TranslationContext {
   readonly environment: Environment
   /** The organization whose connected account the event came from (UUID). */
@@ -368,7 +367,6 @@ export const soldItemsReference = (event: ProviderEvent): SoldItemsReference | n
   })
 }
 
-/** The outcome of a provider event. */
 export type Translation =
   /** The events to deliver, at least one. */
   | { readonly _tag: "Translated"; readonly events: Arr.NonEmptyReadonlyArray<Envelope> }

@@ -77,7 +77,6 @@ export const ListAudit = strict(
 )
 export type ListAudit = typeof ListAudit.Type
 
-/** The audit log (contract 2.13). */
 export class AuditApi extends HttpApiGroup.make("audit")
   .add(
     HttpApiEndpoint.get("list", "/audit-log")

@@ -35,7 +35,6 @@ export const InvitationList = Schema.Struct({
   data: described(Schema.Array(Invitation), "The newest first")
 }).annotations({ identifier: "InvitationList" })
 
-/** An invitation as the holder of its link sees it. */
 export const InvitationPreview = Schema.Struct({
   email: described(Schema.String, "The address that its link was mailed to"),
   organization: described(Schema.String, "The organization's name"),
@@ -56,7 +55,6 @@ export const CreateInvitation = strict(
 
 const InvitationPath = Schema.Struct({ id: Uuid.annotations({ description: "The invitation's id (UUID)" }) })
 
-/** Invitations of the signed-in person's organization. */
 export class InvitationsApi extends sessionGroup(
   "invitations",
   "Open invitations to the organization",

@@ -23,7 +23,6 @@ import type { BegunSession } from "../sign-in/SignIn.ts"
 import type { InvitationPreview } from "./Api.ts"
 import { type Invitation, makeInvitationsRepo, type NewInvitation } from "./InvitationsRepo.ts"
 
-/** The actor, and the organization whose invitations it acts on. */
 type Acting = Pick<NewInvitation, "organizationId" | "author">
 
 /** Invitations by e-mail link, valid 7 days. Owners and admins invite; only owners invite admins. */
@@ -34,7 +33,6 @@ export class Invitations extends Context.Tag("connected-payments/identity/Invita
     readonly create: (
       options: NewInvitation
     ) => Effect.Effect<Invitation, PermissionDenied | ValidationFailed | RateLimitExceeded | ServiceUnavailable>
-    /** The invitations that can still be accepted, newest first. */
     readonly list: (options: Acting) => Effect.Effect<ReadonlyArray<Invitation>, PermissionDenied | ServiceUnavailable>
     /** Revokes an invitation: from then on its link is refused. */
     readonly revoke: (

@@ -12,7 +12,6 @@ export interface CredentialPolicies {
   readonly organization: RateLimitPolicy
 }
 
-/** An organization's limit, as a multiple of one credential's. */
 const credentialsPerOrganization = 10
 
 export const perMinute = (limit: number): RateLimitPolicy => ({ limit, per: Duration.minutes(1) })
@@ -39,7 +38,6 @@ export interface TokensToTake {
 export const takesNothing = ({ organization, own, returned }: TokensToTake): boolean =>
   own === 0 && organization === 0 && returned === 0
 
-/** The database's answer about a credential's limits. */
 export interface CredentialLimits {
   /** Null for a person without an organization. */
   readonly organizationId: OrganizationId | null

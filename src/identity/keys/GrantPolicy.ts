@@ -71,10 +71,8 @@ export const requireMayGrant = (
     })
   )
 
-/** A change of a membership that revokes keys and invitations. */
 export interface MembershipChange {
   readonly organizationId: OrganizationId
-  /** The member who created them. */
   readonly personId: string
   /** Their new role and workspaces; undefined if they are no longer a member. */
   readonly place: Place | undefined

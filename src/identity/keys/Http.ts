@@ -7,7 +7,6 @@ import { KeysApi } from "./Api.ts"
 import { requireKeyManager, requireMayGrant } from "./GrantPolicy.ts"
 import { Keys } from "./Keys.ts"
 
-/** The signed-in person in their organization, with their membership. */
 const member = Effect.gen(function* () {
   const { environment, membership } = yield* CurrentSession
   const { author, organizationId } = yield* currentMember

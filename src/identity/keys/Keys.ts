@@ -65,7 +65,6 @@ export const maxKeyLength = 256
 /** The needed data of a request's key, without the key itself. */
 export interface PresentedKey {
   readonly hash: Buffer
-  /** The hash as base64url. */
   readonly hashText: string
   readonly startsWith: (prefix: string) => boolean
 }
@@ -82,7 +81,6 @@ export const presentedKey = (text: string): PresentedKey => {
  */
 const rememberedMillis = 500
 
-/** The maximum number of cached look-ups per process. */
 const maxRemembered = 10_000
 
 interface Remembered {

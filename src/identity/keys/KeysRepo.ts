@@ -67,11 +67,9 @@ export const makeKeysRepo = Effect.gen(function* () {
       }
     },
 
-    /** Which of these hashes belong to usable keys. */
     existing: (hashes: ReadonlyArray<Buffer>) => sql<{ readonly hash: Buffer }>`
       SELECT key_hash AS hash FROM payments.api_keys WHERE key_hash = ANY(${hashes}::bytea[]) AND ${isUsable}`,
 
-    /** Whether an organization has at least this many unrevoked keys. */
     hasAtLeast: (organizationId: OrganizationId, count: number) =>
       Effect.map(
         sql`
@@ -96,7 +94,6 @@ export const makeKeysRepo = Effect.gen(function* () {
     list: (tenant: Tenant) => sql<KeyRecord>`
       SELECT ${columns} FROM payments.api_keys WHERE ${ofTenant(sql, tenant)} AND revoked_at IS NULL ORDER BY id DESC`,
 
-    /** The unrevoked keys that a person has created. */
     createdBy: (organizationId: OrganizationId, personId: string) => sql<
       Pick<KeyRecord, "id" | "environment" | "permissions">
     >`

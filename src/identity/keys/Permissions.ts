@@ -40,14 +40,12 @@ export type Grant = typeof Grant.Type
 /** The entrusted permissions; others are in a wildcard. */
 export const entrusted: ReadonlyArray<Permission> = EntrustedPermission.literals
 
-/** Every permission, each once. */
 export const permissions: ReadonlyArray<Permission> = [
   ...PaymentPermission.literals,
   ...WebhookPermission.literals,
   ...entrusted
 ]
 
-/** All grants that a key can have, each once. */
 export const grants: ReadonlyArray<Grant> = [...permissions, "*", "webhook-endpoints:*"]
 
 const permissionsOf = (grant: Grant): ReadonlyArray<Permission> => {

@@ -18,7 +18,6 @@ import { entersEverything, type Member, makeMemberships, manages } from "./Membe
 
 export { entersEverything, type Member, manages } from "./MembershipsRepo.ts"
 
-/** A change of a member; absent fields are unchanged. */
 export interface MemberChange {
   readonly role?: Role
   /** Replaces the granted workspaces; for developers and viewers only. */
@@ -194,7 +193,6 @@ const make = Effect.gen(function* () {
 export class Members extends Context.Tag("connected-payments/identity/Members")<
   Members,
   {
-    /** The members, in the order in which they joined. */
     readonly list: (organizationId: OrganizationId) => Effect.Effect<ReadonlyArray<Member>, ServiceUnavailable>
     /** Adds a person without an invitation, and creates them if they are unknown: for the operator. */
     readonly add: (options: {

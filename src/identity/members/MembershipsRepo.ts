@@ -10,7 +10,6 @@ import type { Member as MemberShown } from "./Api.ts"
 
 /** The statements on people and memberships that several services of this slice share. */
 
-/** A member of an organization, as the API shows it. */
 export type Member = typeof MemberShown.Type
 
 /** Whether a role has access to every workspace, so that none can be granted to it. */
@@ -42,7 +41,6 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
       ([member]) => member
     )
 
-  /** Replaces the workspaces granted to a member. */
   const grant = (organizationId: OrganizationId, personId: string, environments: ReadonlyArray<Environment>) =>
     Effect.zipRight(
       sql`DELETE FROM payments.workspace_access WHERE ${ofPerson(organizationId, personId)}`,
@@ -73,7 +71,6 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
       return member === undefined ? yield* new PermissionDenied() : member.role
     }),
 
-    /** The person of an e-mail address, created if unknown. */
     ensurePerson: Effect.fnUntraced(function* (email: string) {
       const id = yield* newId
       // An update that changes nothing, so that the row is returned even if another request has just created it

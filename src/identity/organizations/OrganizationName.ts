@@ -8,7 +8,6 @@ import { described } from "../../platform/kit/Request.ts"
  * such names (Amazon.com Inc.); `unlinked` keeps mails from showing it as a link. No server code.
  */
 
-/** The maximum length of a name, in characters. */
 export const maxOrganizationName = 200
 
 /** Characters that are invisible or change how others look, except the joiners that some scripts and emoji need. */
@@ -54,7 +53,6 @@ export const OrganizationNameShown = described(
   "The organization's name, which members and invited people see"
 )
 
-/** The rule for names in words, for documents. */
 export const organizationNameRule =
   "No link (`https://…`, `www.…`, a host with a path or port), no mail address, and no invisible characters: the name appears in mails to people who are invited"
 

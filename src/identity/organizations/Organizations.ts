@@ -26,7 +26,6 @@ export interface NewOrganization {
   readonly author?: Author
 }
 
-/** An organization under its new name. */
 export interface ChangedOrganization extends Organization {
   readonly author: Author
 }
@@ -140,7 +139,6 @@ const make = Effect.gen(function* () {
   return { create, adopt, rename, close, get, list: orUnavailable(repo.list), exists, ofMember }
 })
 
-/** Organizations, each created with both of its workspaces (contract 14.3). */
 export class Organizations extends Context.Tag("connected-payments/identity/Organizations")<
   Organizations,
   {

@@ -9,7 +9,6 @@ export interface OwnReturnUrls {
   readonly cancelUrl: string | null
 }
 
-/** The pages of an environment, as its members see them. */
 export type ReturnUrlsShown = typeof ReturnUrlsRecord.Type
 
 /** The statements on return URLs, which are stored with the workspace. */

@@ -41,7 +41,6 @@ interface MailLimit {
   readonly bucket: string
   readonly limit: number
   readonly period: keyof typeof periods
-  /** A sentence for the caller that describes the limit. */
   readonly message: string
 }
 

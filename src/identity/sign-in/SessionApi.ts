@@ -14,7 +14,6 @@ import { OrganizationNameShown } from "../organizations/OrganizationName.ts"
 import { MemberRole, WorkspaceEnvironment } from "../Schemas.ts"
 import { sessionDelete, sessionGet, sessionGroup, sessionPut } from "../SessionEndpoints.ts"
 
-/** A session, as its person sees it. */
 export const SignedIn = Schema.Struct({
   person: described(
     Schema.Struct({

@@ -164,7 +164,6 @@ export class Sessions extends Context.Tag("connected-payments/identity/Sessions"
       session: Session,
       environment: Environment
     ) => Effect.Effect<Session, WorkspaceAccessRequired | ServiceUnavailable>
-    /** Removes sessions that have ended. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

@@ -43,7 +43,6 @@ export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
       token: Redacted.Redacted,
       client: string | null
     ) => Effect.Effect<BegunSession, SessionInvalid | ServiceUnavailable>
-    /** Removes the tokens of links that have expired. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

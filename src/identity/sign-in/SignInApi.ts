@@ -22,7 +22,6 @@ export const SignInLinkRequested = Schema.Struct({
   sent: described(Schema.Literal(true), "Always true, whether or not the address is known")
 }).annotations({ identifier: "SignInLinkRequested" })
 
-/** Body of operations that redeem a mailed link. */
 export const RedeemToken = strict(Schema.Struct({ token: OneTimeToken }).annotations({ identifier: "RedeemToken" }))
 
 export const SignInPreview = Schema.Struct({

@@ -18,7 +18,6 @@ interface PageText {
   readonly done: string
   /** Where the token is sent, relative to the page, since a proxy may serve the service below a path. */
   readonly action: string
-  /** Where the page requests the preview. */
   readonly preview: string
 }
 

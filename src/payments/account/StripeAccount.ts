@@ -72,7 +72,6 @@ const fromAccount = ({ payouts_enabled, settings }: Stripe.Account): Payouts => 
   }
 }
 
-/** The connected account at Stripe, its balance, and its payouts. */
 export const stripeAccount = (call: StripeCall): AccountPort => {
   const readAccount = (account: ConnectedAccount) =>
     call("accounts.retrieve", account, (client, scope) => client.accounts.retrieve(account.accountId, {}, scope))

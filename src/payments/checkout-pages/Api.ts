@@ -33,10 +33,8 @@ import { type BrokenRule, referenceTo, removable } from "../Schemas.ts"
 
 const maxQuantity = 9_999
 
-/** Maximum number of items on a page. */
 const maxItems = 20
 
-/** The bounds within which the payer chooses a quantity. */
 const AdjustableQuantity = Schema.Struct({
   minimum: described(
     Schema.Int.pipe(Schema.between(0, maxQuantity)),
@@ -144,7 +142,6 @@ export const CreateCheckoutPage = strict(
 )
 export type CreateCheckoutPage = typeof CreateCheckoutPage.Type
 
-/** Body of `PATCH P/checkout-pages/{id}`: absent fields stay as they are. */
 export const UpdateCheckoutPage = strict(
   Schema.Struct({
     title: optional(bodyFields.title),
@@ -224,7 +221,6 @@ export type ListCheckoutPages = typeof ListCheckoutPages.Type
 
 const CheckoutPagePath = Schema.Struct({ organizationId: OrganizationId, id: CheckoutPageId })
 
-/** Checkout pages, hosted by this service. */
 export class CheckoutPagesApi extends HttpApiGroup.make("checkoutPages")
   .add(
     HttpApiEndpoint.post("create", "/checkout-pages")

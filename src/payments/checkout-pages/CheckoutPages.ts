@@ -36,16 +36,13 @@ import type {
 import { type FoundRow, makeCheckoutPagesRepo, type PageContent, type PageRow } from "./CheckoutPagesRepo.ts"
 import { makePageItems } from "./PageItems.ts"
 
-/** Maximum number of pages per organization and environment. */
 const maxPages = 100
 
-/** The path of pages, below the service's public URL. */
 export const payPath = "/pay"
 
 /** A page found by its slug: open, closed or deleted. */
 export type FoundPage = FoundRow
 
-/** An item that a payer chose, and how many. */
 export interface Chosen {
   readonly item: CheckoutPageItem
   /** At least 1. */
@@ -83,7 +80,6 @@ export interface CheckoutPagesOptions {
   readonly plainHttp: boolean
 }
 
-/** Checkout pages, hosted by this service. */
 export class CheckoutPages extends Context.Tag("connected-payments/payments/CheckoutPages")<
   CheckoutPages,
   {
@@ -135,7 +131,6 @@ export class CheckoutPages extends Context.Tag("connected-payments/payments/Chec
       chosen: ReadonlyArray<Chosen>,
       attempt: string
     ) => Effect.Effect<string, AccountFailure | PermissionDenied>
-    /** Removes pages that were deleted more than 400 days ago. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

@@ -8,7 +8,6 @@ import { anyRow, firstRow } from "../../platform/storage/Database.ts"
 import type { ShownCollection } from "../checkout/Collection.ts"
 import type { CheckoutPageItem, ListCheckoutPages } from "./Api.ts"
 
-/** A page's content, which its owner sets. */
 export interface PageContent {
   readonly active: boolean
   readonly title: string
@@ -29,11 +28,9 @@ export interface PageRow extends PageContent {
   readonly updatedAt: Date
 }
 
-/** A page as a payer's request finds it. */
 export interface FoundRow extends PageRow {
   readonly organizationId: OrganizationId
   readonly deleted: boolean
-  /** Whether its tenant's account is connected. */
   readonly connected: boolean
 }
 
@@ -74,7 +71,6 @@ export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         ([row]) => row?.count ?? 0
       ),
 
-    /** Newest first. */
     list: (
       tenant: Tenant,
       { active, starting_after: after }: ListCheckoutPages,
@@ -113,7 +109,6 @@ export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         UPDATE payments.checkout_pages p SET deleted_at = now(), active = false
         WHERE ${ofTenant(tenant)} AND p.id = ${id} RETURNING 1`),
 
-    /** Whether the tenant uploaded this image, and it still exists. */
     hasImage: ({ environment, organizationId }: Tenant, file: string): Statement<boolean> =>
       anyRow(sql`
         SELECT 1 FROM payments.product_image_uploads

@@ -88,7 +88,6 @@ const pages = (options: PayPageOptions) => {
         ...(status === 413 ? { headers: { connection: "close" } } : {})
       }),
 
-    /** Asks the payer to check the form. */
     again: (page: FoundPage, choice: Exclude<Choice, { readonly kind: "chosen" }>) =>
       choice.kind === "changed"
         ? payPage(page, options, {
@@ -97,7 +96,6 @@ const pages = (options: PayPageOptions) => {
           })
         : payPage(page, options, { status: 422, alert: choice.alert, entered: choice.entered }),
 
-    /** A session that could not be created. */
     failed: (page: FoundPage, error: ApiError) => {
       const temporary = error.status >= 500 || error.status === 429
       const again = error._tag === "IdempotencyRequestInProgress" || temporary
@@ -169,7 +167,6 @@ export const payPagesHttp = (options: PayPagesOptions) =>
           )
         })
 
-      /** Reads and parses the payer's form. */
       const read = Effect.fnUntraced(
         function* (page: FoundPage, request: HttpServerRequest.HttpServerRequest) {
           if (!isForm(request)) return yield* new UnsupportedMediaType()

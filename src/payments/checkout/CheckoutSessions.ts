@@ -161,7 +161,6 @@ export class CheckoutSessions extends Context.Tag("connected-payments/payments/C
      * service did not create the session.
      */
     readonly completeSoldItems: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems | null, AccountFailure>
-    /** Removes old records of sold items. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

@@ -76,7 +76,6 @@ export const ShownCollection = Schema.Struct({
 })
 export type ShownCollection = typeof ShownCollection.Type
 
-/** The data collected from the payer besides the payment itself. */
 export const SessionCollection = Schema.Struct({
   billingAddress: optional(Schema.Boolean, "Whether a billing address is required"),
   phoneNumber: optional(Schema.Boolean, "Whether a phone number is required"),

@@ -11,7 +11,6 @@ export const checkoutMarker = { key: "svc_source", value: "connected-payments" }
 /** The metadata key of a session's checkout page id (contract 7.6). */
 export const pageKey = "svc_checkout_page"
 
-/** The prefix of keys that are reserved for the service. */
 const reserved = "svc_"
 
 /** Whether an object's metadata marks it as created by this service. */

@@ -117,7 +117,6 @@ const customField = ({
   ...(options === undefined ? {} : { dropdown: { options: options.map((option) => ({ ...option })) } })
 })
 
-/** The parameters for the data that the provider's page collects. */
 const collectionParams = ({
   billingAddress = false,
   customFields = [],

@@ -35,7 +35,6 @@ export interface Connection {
   readonly status: AccountStatus | null
   /** False if the account could not be read at the provider: the status is then the last reported one. */
   readonly current: boolean
-  /** Whether an existing account can be connected. */
   readonly canUseExisting: boolean
   /** Whether disconnecting ends the platform's access at the provider, too. */
   readonly endsAccess: boolean
@@ -144,7 +143,6 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
   }
 })
 
-/** Reasons to refuse an operation before it begins. */
 type Refused = PermissionDenied | RateLimitExceeded | ServiceUnavailable
 
 /** Self-service connection of an organization's provider account, by environment (contract 1.5). */
@@ -203,7 +201,6 @@ export class AccountConnection extends Context.Tag("connected-payments/payments/
       void,
       PermissionDenied | ResourceNotFound | ValidationFailed | ProviderFailure | ServiceUnavailable
     >
-    /** Removes authorizations that were not finished in time. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

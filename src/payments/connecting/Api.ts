@@ -71,7 +71,6 @@ export const AccountConnectionRecord = Schema.Struct({
   })
 }).annotations({ identifier: "AccountConnection" })
 
-/** Body of the operations that start connecting an account. */
 export const ConnectAccount = strict(
   Schema.Struct({
     environment: described(
@@ -102,7 +101,6 @@ export const DisconnectAccount = strict(
   })
 )
 
-/** The provider account of the selected workspace's environment (contract 1.5). */
 export class AccountConnectionApi extends sessionGroup(
   "accountConnection",
   "Connecting the provider account",

@@ -19,7 +19,6 @@ import { type Authorization, connectingPaths } from "./Port.ts"
  * and no person can be tricked into granting access to another organization.
  */
 
-/** How an authorization ended. */
 export type AuthorizationOutcome =
   | "connected"
   /** The account's owner declined. */
@@ -56,7 +55,6 @@ const maxCodeLength = 512
 /** How long a refusal waits for the access to be ended at the provider. */
 const patienceOfRefusals = "5 seconds"
 
-/** How long a shutdown waits for authorizations in progress. */
 const patienceOfStop = "5 seconds"
 
 /** The format of the provider's error codes; anything else comes from elsewhere and is not logged. */

@@ -11,7 +11,6 @@ export const contentTypes: Readonly<Record<ImageFormat, string>> = {
   webp: "image/webp"
 }
 
-/** An image's format and dimensions, read from its bytes. */
 export interface ImageHeader {
   readonly format: ImageFormat
   readonly width: number

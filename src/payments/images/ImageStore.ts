@@ -10,7 +10,6 @@ export interface ImageName {
 }
 
 export interface ImageContent {
-  /** In bytes. */
   readonly size: number
   /** Exactly `size` bytes, as they were stored, in pieces that are fetched on demand. Run it at most once. */
   readonly bytes: Stream.Stream<Uint8Array, ServiceUnavailable>

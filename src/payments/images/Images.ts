@@ -27,7 +27,6 @@ export interface StoredImage {
   readonly url: string
 }
 
-/** The owner and the author of an upload. */
 export interface Uploading extends Tenant {
   readonly author: Author
 }

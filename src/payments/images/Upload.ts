@@ -6,7 +6,6 @@ import { readBytes, type UnreadableRequest } from "../../server/Body.ts"
 
 /** The image of an upload: the body itself, or the one part of a form. */
 
-/** The largest image that is accepted: 4 MiB (contract 4.10). */
 export const maxImageBytes = 4 * 1024 * 1024
 
 /** How many bytes a form may have in addition to its image. */
@@ -17,7 +16,6 @@ const maxBoundaries = 20
 
 const filePart = "file"
 
-/** Why a part of a form is refused. */
 const partReason = (name: string): string =>
   name === filePart ? "must be one part of the form, with the image as its file" : "is not a known part"
 

@@ -17,7 +17,6 @@ export interface TimeOfEvents {
   readonly until?: Date | undefined
 }
 
-/** An event without its object. */
 export interface ListedEvent {
   readonly id: string
   readonly type: string

@@ -66,7 +66,6 @@ const byteOrderMark = Buffer.from("\uFEFF")
  */
 const isPlainText = (body: Buffer): boolean => isUtf8(body) && !body.subarray(0, 3).equals(byteOrderMark)
 
-/** A secret that notifications may be signed with. */
 interface Signer {
   readonly environment: Environment
   readonly secret: Redacted.Redacted

@@ -29,13 +29,11 @@ export type NewPaymentLink = CreatePaymentLink & SubscriptionTerms & { readonly 
 /** The metadata that a link's payments or subscriptions get from it. */
 export interface CarriedMetadata {
   readonly mode: "payment" | "subscription"
-  /** Replaces the current metadata. */
   readonly metadata: Readonly<Record<string, string>>
 }
 
 /** The provider's operations on payment links, which it returns with all of their `line_items`. */
 export interface PaymentLinksPort {
-  /** Returns the link and the items it sells. */
   readonly createPaymentLink: CreateObject<
     NewPaymentLink,
     { readonly link: ProviderObject; readonly soldItems: SoldItems }
@@ -51,7 +49,6 @@ export interface PaymentLinksPort {
 
 const expanded = { expand: ["line_items"] }
 
-/** Concurrent calls for the lines of a list's links. */
 const linesConcurrency = 5
 
 /**

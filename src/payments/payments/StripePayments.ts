@@ -34,7 +34,6 @@ export const refundParams = ({ metadata, ...rest }: CreateRefund): Stripe.Refund
   ...(metadata === undefined ? {} : { metadata: { ...metadata } })
 })
 
-/** Charges, payment intents, refunds, disputes and customers at Stripe. */
 export const stripePayments = (call: StripeCall): PaymentsPort => {
   const { create, list, retrieve } = stripeObjects(call)
   return {

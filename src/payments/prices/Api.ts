@@ -17,7 +17,6 @@ import {
 } from "../Schemas.ts"
 import { amountRules, CustomUnitAmount, RecurringWithTrial, Tiers, TransformQuantity } from "./PriceFields.ts"
 
-/** A product that is created with its price. */
 const ProductData = Schema.Struct({
   name: described(ProviderText(250), "The new product's name, which payers see, up to 250 characters"),
   active: optional(Schema.Boolean, "False takes it off sale; default true"),
@@ -59,7 +58,6 @@ const transferRule = (price: {
     ? [{ path: ["transfer_lookup_key"], message: "must not be sent without lookup_key, the key that it transfers" }]
     : []
 
-/** Body of `POST P/prices` (contract 4.6). */
 export const CreatePrice = strict(
   Schema.Struct({
     product: optional(referenceTo("product")),

@@ -116,7 +116,6 @@ export const TransformQuantity = Schema.Struct({
   description: "Divides the quantity before it is charged"
 })
 
-/** The fields of a price that the rules below check. */
 interface Amounts {
   readonly unit_amount?: number
   readonly custom_unit_amount?: object

@@ -16,7 +16,6 @@ export interface PriceTerms {
   readonly trialPeriodDays: number | null
 }
 
-/** Line items, by their prices. */
 type Lines = ReadonlyArray<{ readonly price: string }>
 
 const readTerms = ({ recurring }: ProviderObject): PriceTerms => ({
@@ -86,7 +85,6 @@ const make = Effect.gen(function* () {
   return { termsOf }
 })
 
-/** The terms of the prices in a sale. */
 export class Prices extends Context.Tag("connected-payments/payments/Prices")<
   Prices,
   {

@@ -47,7 +47,6 @@ export const UnitLabel = ProviderText(12).annotations({
   description: "The name of one unit on invoices, such as `seat`; up to 12 characters"
 })
 
-/** The fields that create and PATCH share. */
 const productFields = {
   images: optional(
     Schema.Array(ImageUrl).pipe(Schema.maxItems(8)),
@@ -61,7 +60,6 @@ const productFields = {
   statement_descriptor: optional(StatementDescriptor)
 }
 
-/** Body of `POST P/products` (contract 4.5). */
 export const CreateProduct = strict(
   Schema.Struct({
     name: Name,

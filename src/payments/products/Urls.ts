@@ -17,7 +17,6 @@ export const HttpsUrl = text({
   })
 )
 
-/** The message for an invalid image URL. */
 export const imageRule =
   "must be an https URL of at most 2048 characters, without spaces, or the url that POST product-images returned"
 

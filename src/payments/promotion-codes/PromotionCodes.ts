@@ -163,7 +163,6 @@ const makeTryToCreate = (
   return tryToCreate
 }
 
-/** Promotion codes, each created together with its coupon (contract 4.8). */
 export const makePromotionCodes = Effect.gen(function* () {
   const parts = yield* makeParts
   const calls = makeCalls(parts)

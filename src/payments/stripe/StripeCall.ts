@@ -85,7 +85,6 @@ const bounded = (answer: Answer, timeoutMillis: number, key: Readonly<Record<str
   }
 })
 
-/** The maximum number of retries of a call. */
 export const maxRepeats = 2
 
 /**
@@ -181,7 +180,6 @@ export interface StripeProviderOptions {
 const defaultTimeout = Duration.seconds(30)
 const defaultConcurrencyPerAccount = 20
 
-/** The called server, as OpenTelemetry attributes. */
 const attributesOf = ({ apiUrl }: StripeProviderOptions) =>
   serverAttributes(Option.getOrElse(apiUrl, () => new URL("https://api.stripe.com")))
 

@@ -44,11 +44,9 @@ const retryAfterOf = (headers: Stripe.errors.StripeError["headers"]): { readonly
   return Number.isFinite(seconds) && seconds > 0 ? { retryAfter: Math.min(seconds, 300) * 1000 } : {}
 }
 
-/** The facts that decide whether a failed call is retried. */
 export interface FailedCall {
   /** Whether a retry may succeed: no connection, a failure at the provider, a rate limit, or a lock. */
   readonly transient: boolean
-  /** The provider's Retry-After, in milliseconds. */
   readonly retryAfter: number | undefined
 }
 

@@ -5,7 +5,6 @@
 
 /** The largest JSON that is accepted. No operation takes more than 100 items, 50 pairs, a depth of 5 or 500 values. */
 export const jsonBounds = {
-  /** How deep arrays and objects may be nested. */
   depth: 32,
   /** How many items an array, or keys an object, may have. */
   members: 100,

@@ -5,7 +5,6 @@
  */
 import { Predicate, Record } from "effect"
 
-/** A JSON Schema, or another JSON object. */
 export interface Json {
   readonly [keyword: string]: unknown
 }

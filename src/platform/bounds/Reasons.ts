@@ -12,7 +12,6 @@ import { familiarIn, type Kind, kindOf, takenBy } from "./Rules.ts"
 
 /** Where the innermost issue of a refused value was found. */
 export interface Found {
-  /** What the schema found wrong. */
   readonly issue: ParseResult.ParseIssue
   /** The issue of the whole field: its schema and its value as sent. */
   readonly field: ParseResult.ParseIssue
@@ -20,7 +19,6 @@ export interface Found {
   readonly parent: ParseResult.ParseIssue | undefined
 }
 
-/** The longest value that is repeated, in characters. */
 const longestEchoed = 30
 
 /** More digits than this may be the number of a card; amounts have at most twelve. */
@@ -97,7 +95,6 @@ const sharing = (name: string, known: ReadonlyArray<string>): string | undefined
     .toSorted((a, b) => b.shared - a.shared || a.words.length - b.words.length)[0]?.other
 }
 
-/** The known name that another is a misspelling of. */
 export const misspelt = (name: string, known: ReadonlyArray<string>): string | undefined => {
   if (name.length < 3 || name.length > longestSuggested) return undefined
   const mine = folded(name)
@@ -125,7 +122,6 @@ const keyWords = (issue: ParseResult.ParseIssue | undefined): string | undefined
   return keys === undefined ? undefined : takenBy(keys.parameter).words
 }
 
-/** The fields that the object of an issue may have. */
 const fieldsOf = ({ propertySignatures }: SchemaAST.TypeLiteral): ReadonlyArray<string> =>
   propertySignatures.map(({ name }) => String(name))
 

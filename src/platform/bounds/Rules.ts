@@ -34,7 +34,6 @@ export const remark = (words: string): Remark => ({ [RemarkId]: words })
  */
 export const echoed: { readonly [EchoId]: true } = { [EchoId]: true }
 
-/** A type of JSON value. */
 export type Kind = "string" | "number" | "boolean" | "array" | "object" | "null"
 
 /** The JSON type of a value; `undefined` counts as null. */

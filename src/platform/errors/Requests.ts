@@ -73,7 +73,6 @@ export class DestinationRejected extends documented("DestinationRejected", {
   remedy: "Use a public HTTPS URL. Put what identifies the receiver in the path."
 }) {}
 
-/** The destination's host name does not resolve. */
 export class DestinationUnresolvable extends documented("DestinationUnresolvable", {
   status: 422,
   code: "destination_unresolvable",
@@ -93,7 +92,6 @@ export class IntegrationFilterInvalid extends documented("IntegrationFilterInval
   remedy: "Correct the filters that `fields` lists."
 }) {}
 
-/** Unknown key in `filters`. */
 export class IntegrationFilterUnknown extends documented("IntegrationFilterUnknown", {
   status: 422,
   code: "integration_filter_unknown",

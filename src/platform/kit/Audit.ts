@@ -56,7 +56,6 @@ export type AuditAction =
   | "product_image.removed"
   | "receipt.replayed"
 
-/** A change to record. */
 export interface AuditEntry {
   readonly organizationId: OrganizationId
   /** Null if the change concerns the organization as a whole. */
@@ -79,7 +78,6 @@ export const auditedId = (id: string): string => (uuidForm.test(id) ? id.toLower
 /** Changes of one kind, by one author. */
 export type AuditEntries = Omit<AuditEntry, "environment" | "targetId">
 
-/** The changed object. */
 export interface AuditTarget {
   readonly environment: Environment | null
   readonly id: string

@@ -2,7 +2,6 @@ import { documentedErrors } from "../errors/Errors.ts"
 
 /** The links from errors to their documentation, which the `Link` header of each error has. */
 
-/** The path of the error reference, which is public. */
 export const errorReferencePath = "/docs/errors"
 
 /** The parts of an error that determine its place in the documentation. */

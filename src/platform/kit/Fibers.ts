@@ -107,7 +107,6 @@ export class BoundedMap<A> {
 /** The maximum time of a request that has to wait, from entering the queue to the end of its turn, in milliseconds. */
 export const permitTimeoutMillis = 10_000
 
-/** The maximum number of waiting requests. */
 export const maxPermitWaiters = 1000
 
 /** The error of a request that timed out, or found the queue full. */
@@ -136,7 +135,6 @@ export class BoundedSemaphore {
     this.#patience = patience
   }
 
-  /** Runs an effect when its turn comes. */
   readonly turn = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | ServiceUnavailable, R> =>
     Effect.suspend(() => {
       let place: Place | undefined
@@ -200,17 +198,13 @@ export class BoundedSemaphore {
   }
 }
 
-/** The bounds of a fair semaphore. */
 interface FairSemaphoreOptions<Own, All> {
-  /** Permits per process. */
   readonly concurrency: number
   /** The maximum number of one owner's permits, so that nobody can starve all the others. */
   readonly share: number
-  /** How long a caller waits for each permit. */
   readonly patience: Duration.DurationInput
   /** The failure if the owner's own share stayed taken for too long. */
   readonly onShareTaken: () => Own
-  /** The failure if all permits stayed taken for too long. */
   readonly onAllTaken: () => All
 }
 
@@ -228,7 +222,6 @@ const hold = (semaphore: Effect.Semaphore) =>
     yield* Deferred.await(held)
   })
 
-/** A semaphore that many owners share within these bounds. */
 export const makeFairSemaphore = <Own, All>({
   concurrency,
   onAllTaken,
@@ -300,9 +293,7 @@ export interface BatcherOptions<Input, Output, E> {
   readonly run: (batch: NonEmptyReadonlyArray<Input>) => Effect.Effect<ReadonlyArray<Output>, E>
   /** The key that must not occur twice in one batch: a second input with it waits for the next. */
   readonly keyOf: (input: Input) => string
-  /** How many batches are under way at once. */
   readonly concurrency: number
-  /** The most inputs of one batch. */
   readonly maxBatch: number
   /** The minimum time between the starts of two batches, in milliseconds; called for each batch. */
   readonly interval: () => number

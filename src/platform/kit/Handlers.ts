@@ -29,7 +29,6 @@ export type OperationHandler<Group, Name extends string, R = unknown> = HttpApiE
  */
 export type Handlers<Group> = { readonly [Name in OperationName<Group>]: OperationHandler<Group, Name> }
 
-/** The services that operations need, their caller included. */
 type ContextOf<Made> = {
   readonly [Name in keyof Made]: Made[Name] extends (...request: never) => Effect.Effect<unknown, unknown, infer R>
     ? R
@@ -68,7 +67,6 @@ type Served<Group extends HttpApiGroup.HttpApiGroup.Any, Made, E, R> = Layer.Lay
 
 type AnyEndpoint = HttpApiEndpoint.HttpApiEndpoint<string, HttpMethod.HttpMethod>
 
-/** Serves a group of the HTTP API by its operations. */
 export function serve<Group extends HttpApiGroup.HttpApiGroup.Any, Made extends Handlers<Group>, E, R>(
   group: Group,
   make: Effect.Effect<Made, E, R>

@@ -11,7 +11,6 @@ export const OrganizationId = idOf("OrganizationId", "organization").annotations
 )
 export type OrganizationId = typeof OrganizationId.Type
 
-/** A webhook destination's id. */
 export const EndpointId = idOf("EndpointId", "endpoint")
 export type EndpointId = typeof EndpointId.Type
 
@@ -43,7 +42,6 @@ export const firstIdAt = (millis: number): string => {
  */
 export const boundaryAt = (millis: number): string => firstIdAt(millis).replace("-7000-8000-", "-0000-0000-")
 
-/** The time in a UUIDv7, in Unix milliseconds. */
 export const millisOf = (id: string): number => Number.parseInt(`${id.slice(0, 8)}${id.slice(9, 13)}`, 16)
 
 /** The namespace that delivery ids are derived in; must never change, or a repeated event would be delivered twice. */

@@ -51,7 +51,6 @@ export interface MailerOptions {
 
 type Send = (mail: Mail) => Effect.Effect<void, MailNotSent>
 
-/** Sends mail. */
 export class Mailer extends Context.Tag("connected-payments/kit/Mailer")<
   Mailer,
   {
@@ -165,7 +164,6 @@ const makeSmtp = (url: Redacted.Redacted, { from, requireTls = false }: MailerOp
  */
 const maxQueued = 1000
 
-/** The maximum number of queued mails of one sender. */
 const maxQueuedOfSender = 100
 
 const drainTimeout = "5 seconds"

@@ -6,10 +6,8 @@ import { BoundedMap, BoundedSemaphore, monotonicMillis } from "./Fibers.ts"
 import { cleanAfter, nameOf, type RateLimitPolicy, takeFrom } from "./RateLimitStatements.ts"
 import { ResponseHeaders } from "./Request.ts"
 
-/** A bucket's answer to a request. */
 export interface RateLimitState {
   readonly allowed: boolean
-  /** Tokens left after the request. */
   readonly tokens: number
 }
 
@@ -19,7 +17,6 @@ const tokensPerMilli = ({ limit, per }: RateLimitPolicy): number => limit / Dura
 export const secondsToTokens = (tokens: number, policy: RateLimitPolicy, wanted = 1): number =>
   Math.max(1, Math.ceil((wanted - tokens) / tokensPerMilli(policy) / 1000))
 
-/** Whole seconds until the bucket is full. */
 export const secondsToFull = (tokens: number, policy: RateLimitPolicy): number =>
   Math.ceil((policy.limit - tokens) / tokensPerMilli(policy) / 1000)
 
@@ -46,7 +43,6 @@ export const unknownBucket = ({ limit }: RateLimitPolicy, now: number): BucketVi
   line: new BoundedSemaphore(1)
 })
 
-/** The most tokens that a bucket can hold now. */
 export const tokensAtMost = (view: BucketView, policy: RateLimitPolicy, now: number): number =>
   Math.min(policy.limit, view.tokens + (now - view.at) * tokensPerMilli(policy))
 
@@ -86,7 +82,6 @@ export interface ScopedState {
   readonly state: RateLimitState
 }
 
-/** Puts a bucket's state into the response's headers. */
 const tell = ({ policy, scope, state }: ScopedState): Effect.Effect<void> =>
   Effect.withFiberRuntime((fiber) => {
     const headers = Context.getOption(fiber.currentContext, ResponseHeaders)
@@ -197,7 +192,6 @@ export class RateLimits extends Context.Tag("connected-payments/kit/RateLimits")
       bucket: string,
       policy: RateLimitPolicy
     ) => Effect.Effect<void, BucketEmpty | ServiceUnavailable>
-    /** Removes buckets that are full again. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

@@ -27,7 +27,6 @@ export const inBatches = <E, R>(remove: Effect.Effect<number, E, R>): Effect.Eff
 /** The rows to remove from a table in the schema `payments`. */
 export interface OldRows {
   readonly table: string
-  /** The columns of the primary key. */
   readonly key: ReadonlyArray<string>
   /** The condition on the row `r`. */
   readonly old: Statement.Fragment

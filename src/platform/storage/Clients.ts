@@ -63,7 +63,6 @@ export class DiscreetClient extends pg.Client {
     this.connection.prependListener("errorMessage", removeValues)
   }
 
-  /** Process id of the connection's server process. */
   get process(): number {
     return Number(Reflect.get(this, "processID"))
   }
@@ -73,7 +72,6 @@ export class DiscreetClient extends pg.Client {
     return this.#unanswered === 0 ? null : this.#answers
   }
 
-  /** Calls back when the next answer comes. */
   onNextAnswer(callback: () => void): void {
     this.#onNextAnswer = [...this.#onNextAnswer, callback]
   }

@@ -25,7 +25,6 @@ import { dropUnfit, Hosts } from "./Hosts.ts"
 import { examine, type Line, noTimeLimit, refusalOf, refusesStartSettings, startSettingsRefused } from "./Pooler.ts"
 import { setSession } from "./SessionSettings.ts"
 
-/** Options of the connection to PostgreSQL. */
 export interface DatabaseOptions {
   /** May name several hosts, as in libpq: connections go to the one that accepts writes. */
   readonly url: Redacted.Redacted
@@ -317,7 +316,6 @@ export const databaseLayer = (
     Effect.map(DatabasePool, (pool) => PgClient.layerFromPool({ acquire: Effect.succeed(pool) }))
   ).pipe(Layer.provideMerge(connectionsLayer(options)))
 
-/** Whether PostgreSQL refused a row because of this constraint. */
 export const violates = (error: SqlError.SqlError, constraint: string): boolean =>
   Predicate.hasProperty(error.cause, "constraint") && error.cause.constraint === constraint
 
@@ -395,15 +393,12 @@ export const transaction =
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
     Effect.retry(withSqlErrors(sql)(effect), { while: isRetryable, schedule: retryBackoff })
 
-/** The first row that a statement answers. */
 export const firstRow = <A, E, R>(rows: Effect.Effect<ReadonlyArray<A>, E, R>): Effect.Effect<Option.Option<A>, E, R> =>
   Effect.map(rows, ([row]) => Option.fromNullable(row))
 
-/** Whether a statement answers any row. */
 export const anyRow = <E, R>(rows: Effect.Effect<ReadonlyArray<unknown>, E, R>): Effect.Effect<boolean, E, R> =>
   Effect.map(rows, ({ length }) => length > 0)
 
-/** The row of a statement that always answers one. */
 export const oneRow = <A, E, R>(rows: Effect.Effect<ReadonlyArray<A>, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(rows, ([row]) =>
     row === undefined ? Effect.dieMessage("A statement that answers a row answered none") : Effect.succeed(row)

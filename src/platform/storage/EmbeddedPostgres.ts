@@ -45,7 +45,6 @@ export interface EmbeddedPostgresOptions {
   readonly durable?: boolean
 }
 
-/** A running embedded PostgreSQL. */
 export interface EmbeddedPostgres {
   /** URL of the database `payments`, including the superuser's name and password. */
   readonly url: Redacted.Redacted<string>

@@ -27,7 +27,6 @@ const afterPatience = (expire: () => void): (() => void) => {
   return () => clearInterval(ticking)
 }
 
-/** How often to query the watched connection, in milliseconds. */
 const askEvery = 1000
 
 /** Minimum pause after a failed search, in milliseconds: there may be many clients. */
@@ -93,7 +92,6 @@ export class Hosts {
     this.#applicationName = applicationName
   }
 
-  /** Whether the server may change: only then is it watched. */
   get mayMove(): boolean {
     return this.#target.hosts.length > 1 || this.#target.saysKind
   }

@@ -28,7 +28,6 @@ interface Position {
   readonly timeline: number
 }
 
-/** Why the replica can't be read now. */
 class NotOnReplica extends Data.TaggedError("NotOnReplica")<{
   readonly why: keyof typeof rests
   readonly reason: unknown
@@ -42,7 +41,6 @@ class ReadFailed<E> {
   }
 }
 
-/** Runs reads that a replica may answer. */
 export class ReadReplica extends Context.Tag("connected-payments/storage/ReadReplica")<
   ReadReplica,
   {

@@ -3,7 +3,6 @@ import { type Cause, Effect, Fiber, type Scope } from "effect"
 import { ServiceUnavailable } from "../errors/Errors.ts"
 import { reservedConnections } from "./Database.ts"
 
-/** Timeout of a trivial query. */
 const patience = "2 seconds"
 
 /**

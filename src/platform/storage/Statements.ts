@@ -11,7 +11,6 @@ export type PreparedStatement<Row> = (
   values: ReadonlyArray<unknown>
 ) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
 
-/** Runs a statement's text with values. */
 type Execute = <Row extends object>(
   text: string,
   values: ReadonlyArray<unknown>

@@ -16,7 +16,6 @@ export const recordIn = (root: unknown, ...keys: ReadonlyArray<string>): Mutable
   return Predicate.isRecord(current) ? current : {}
 }
 
-/** What the document says of an operation. */
 export const describedIn = (document: unknown, { method, path }: Operation): MutableJson =>
   recordIn(document, "paths", path.replaceAll(/:(\w+)/g, "{$1}"), method.toLowerCase())
 
@@ -53,7 +52,6 @@ const responseHeaders = {
   "request-id": { description: "The request's id, also in error bodies", schema: { type: "string" } }
 }
 
-/** The headers of an answer that supports conditional requests. */
 const taggedHeaders = {
   ...responseHeaders,
   etag: {
@@ -70,7 +68,6 @@ const errorHeaders = {
   }
 }
 
-/** The request header of a conditional GET. */
 const ifNoneMatch = {
   name: "If-None-Match",
   in: "header",
@@ -221,7 +218,6 @@ const publish = (document: MutableJson, operations: ReadonlyArray<MutableJson>):
   for (const name of Object.keys(schemas)) if (!used.has(name)) delete schemas[name]
 }
 
-/** The document in its published form. */
 export const completed = (operations: ReadonlyArray<Operation>, spec: Json): MutableJson => {
   const document: MutableJson = structuredClone(spec)
   const schemas = recordIn(document, "components", "schemas")

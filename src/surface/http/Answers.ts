@@ -287,13 +287,11 @@ const report = (error: ApiError, cause: Cause.Cause<unknown>) => {
     : Effect.logWarning(`A request was answered ${error.code}`, error.cause)
 }
 
-/** The context in which a request is answered. */
 export interface Answering {
   readonly url: string
   readonly requestId: string
   /** Adds the parts that every answer has, such as headers. */
   readonly complete: (response: HttpServerResponse.HttpServerResponse) => HttpServerResponse.HttpServerResponse
-  /** The documented error for a failure or a defect. */
   readonly errorOf: (failure: unknown) => Effect.Effect<ApiError>
 }
 

@@ -224,7 +224,6 @@ const anyMethod = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
  */
 const permissionSeconds = 600
 
-/** The CORS decisions that the edge needs for each request. */
 export interface CrossOrigin {
   /** The headers of the request's answer, including refusals, so that the page can read the code. */
   readonly headersOf: (request: HttpServerRequest.HttpServerRequest, path: string) => Record<string, string>

@@ -13,10 +13,8 @@ import { readMessage, type UnreadableRequest } from "../../server/Body.ts"
 import { type DirectListener, DirectListeners } from "../../server/DirectListeners.ts"
 import { answering, clientGone, documented, type ObservingOptions, observing, type RequestHead } from "./Answers.ts"
 
-/** Maximum size of a notification: 1 MiB. */
 const maxNotificationBytes = 1024 * 1024
 
-/** The response to every notification that is stored. */
 const received = HttpServerResponse.unsafeJson({ received: true })
 
 type Entry = (
@@ -42,7 +40,6 @@ const serving =
     )
   }
 
-/** The handlers of both entries, for POST. */
 const inboundEntries = Effect.map(
   Inbound,
   ({ examine, receive, receiveThin }): Readonly<Record<keyof typeof entryPaths, Entry>> => ({

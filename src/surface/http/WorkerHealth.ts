@@ -8,7 +8,6 @@ import { makeReadiness } from "../../platform/storage/Readiness.ts"
 
 /** Health checks of a process that is only a worker: `/health/live` and `/health/ready`, and nothing else. */
 
-/** The server could not listen on its address. */
 export class ServeError extends Data.TaggedError("ServeError")<{ readonly cause: unknown }> {}
 
 export interface WorkerHealthOptions {

@@ -150,7 +150,6 @@ const DeletePage = ({ id, title }: CheckoutPage) => {
   )
 }
 
-/** An item's price, as the page shows it. */
 const itemWords = ({ currency, recurring, unitAmount }: CheckoutPage["items"][number]): string => {
   const period = recurring === null ? undefined : everyPeriod(recurring.interval, recurring.intervalCount)
   const amount = unitAmount === null ? `an amount in ${currency.toUpperCase()}` : formatAmount(unitAmount, currency)

@@ -9,7 +9,6 @@ export type Product = AnswerOf<"products", "get">
 export interface Offer {
   readonly id: string
   readonly price: Price
-  /** The product and the amount, for the select box. */
   readonly label: string
 }
 

@@ -46,7 +46,6 @@ export const emptyPrice = (currency: string) => ({
 })
 export type PriceDraft = Readonly<ReturnType<typeof emptyPrice>>
 
-/** A price's amount in the API's form. */
 interface AmountFields {
   readonly unit_amount?: number
   readonly custom_unit_amount?: { readonly minimum?: number; readonly maximum?: number; readonly preset?: number }
@@ -59,7 +58,6 @@ interface AmountFields {
   readonly transform_quantity?: { readonly divide_by: number; readonly round: "up" | "down" }
 }
 
-/** A price's fields in the API's form, without the product. */
 export interface PriceFields extends AmountFields {
   readonly currency: string
   readonly recurring?: {

@@ -81,7 +81,6 @@ const curlWith = (key: string, organizationId: string): string =>
   `curl ${location.origin}${servicePath}/v2/organizations/${organizationId}/provider/products \\
   --header 'x-api-key: ${key}'`
 
-/** Shows the new key, only once. */
 const ShowKey = ({ created, onClose }: { readonly created: CreatedKey; readonly onClose: () => void }) => {
   const { organization } = useSession()
   return (
@@ -110,7 +109,6 @@ const ShowKey = ({ created, onClose }: { readonly created: CreatedKey; readonly 
 const noPermissions: ReadonlySet<KeyPermission> = new Set()
 const emptyKey = { name: "", permissions: noPermissions, lifetime: "" as Lifetime, date: "" }
 
-/** Creates a key for this workspace, then shows it once. */
 export const NewKey = ({ onClose }: { readonly onClose: () => void }) => {
   const { environment } = useWorkspace()
   const { draft, field } = useFields(emptyKey)

@@ -38,7 +38,6 @@ export interface ServedConsole extends Pick<Bundle, "theme" | "script" | "import
   readonly files: ReadonlyArray<ServedFile>
 }
 
-/** The built console is not complete. */
 export class BuiltConsoleUnreadable extends Data.TaggedError("BuiltConsoleUnreadable")<{ readonly cause: unknown }> {}
 
 /** Compresses with the maximum effort: this is done once per version. */
@@ -52,7 +51,6 @@ export const compressed = (body: Uint8Array): Readonly<Record<"br" | "gzip", Buf
   gzip: gzipSync(body, { level: constants.Z_BEST_COMPRESSION })
 })
 
-/** Writes a bundle into a folder, replacing its content. */
 export const writeBuilt = async (bundle: Bundle, folder: URL): Promise<void> => {
   await rm(folder, { recursive: true, force: true })
   await mkdir(assets(folder), { recursive: true })
@@ -83,6 +81,5 @@ const readAll = async (folder: URL): Promise<ServedConsole> => {
   return { ...list, files }
 }
 
-/** Reads the console that `writeBuilt` has written. */
 export const readBuilt = (folder: URL): Effect.Effect<ServedConsole, BuiltConsoleUnreadable> =>
   Effect.tryPromise({ try: () => readAll(folder), catch: (cause) => new BuiltConsoleUnreadable({ cause }) })
