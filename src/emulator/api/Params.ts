@@ -1,4 +1,5 @@
 import { Effect, ParseResult, Schema } from "effect"
+import type { WordsOf } from "../Nulls.ts"
 import { invalid, type ProviderError, refuse } from "../ProviderError.ts"
 import type { FormInput } from "./Form.ts"
 
@@ -103,8 +104,6 @@ const among = <Word extends string>(words: ReadonlyArray<string>): Schema.Schema
 
 export const oneOf = <const Words extends readonly [string, ...Array<string>]>(...words: Words) =>
   among<Words[number]>(words)
-
-type WordsOf<Text extends string> = Text extends `${infer First} ${infer Rest}` ? First | WordsOf<Rest> : Text
 
 /** One of the words of the text, which are separated by spaces. */
 export const oneOfWords = <const Text extends string>(text: Text) => among<WordsOf<Text>>(text.split(" "))

@@ -141,7 +141,13 @@ const presentFields = (objects: Scoped, fields: Fields, value: object, expansion
       delete shown[name]
     }
   }
-  return shown
+  return inOrder(shown)
+}
+
+/** The provider's order of fields: the id, the kind, then all others by name. */
+const inOrder = (fields: Plain): Plain => {
+  const place = (name: string) => (name === "id" || name === "object" ? ` ${name}` : name)
+  return Object.fromEntries(Object.entries(fields).toSorted(([a], [b]) => (place(a) < place(b) ? -1 : 1)))
 }
 
 /** A stored object as the provider shows it: references are ids unless they are expanded. */

@@ -1,5 +1,6 @@
 import { Effect, Schema } from "effect"
 import * as Params from "../api/Params.ts"
+import { nulls } from "../Nulls.ts"
 import { type ProviderError, refuse } from "../ProviderError.ts"
 import type { Session } from "../Records.ts"
 
@@ -69,14 +70,8 @@ export const customFieldsOf = (fields: CustomFieldParams = []): ReadonlyArray<Cu
   }))
 
 export const noDetails = {
-  address: null,
-  business_name: null,
-  email: null,
-  individual_name: null,
-  name: null,
-  phone: null,
-  tax_exempt: "none",
-  tax_ids: null
+  ...nulls("address business_name email individual_name name phone tax_ids"),
+  tax_exempt: "none"
 } as const
 
 /** What the payer entered on the page; undefined or "" for nothing. */

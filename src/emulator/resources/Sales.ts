@@ -3,6 +3,7 @@ import { lineAmount, maximumCharge, minimumCharge } from "../Amounts.ts"
 import * as Params from "../api/Params.ts"
 import type { RequestContext } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
+import { nulls } from "../Nulls.ts"
 import { type Check, invalid, type ProviderError, resourceMissing } from "../ProviderError.ts"
 import type { LineItem, Order, Price, Product } from "../Records.ts"
 
@@ -180,21 +181,13 @@ export const makeOrder = (items: ReadonlyArray<LineItem>, params: OrderParams): 
 })
 
 export const issuedBySelf = {
-  account_tax_ids: null,
-  custom_fields: null,
-  description: null,
-  footer: null,
+  ...nulls("account_tax_ids custom_fields description footer"),
   issuer: { type: "self" }
 } as const
 
 export const noInvoiceData = {
-  account_tax_ids: null,
-  custom_fields: null,
-  description: null,
-  footer: null,
-  issuer: null,
-  metadata: {},
-  rendering_options: null
+  ...nulls("account_tax_ids custom_fields description footer issuer rendering_options"),
+  metadata: {}
 }
 
 /** The line items of a session or a payment link, for its list of them. */

@@ -2,6 +2,7 @@ import { Effect, Schema } from "effect"
 import { page, pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import { type RequestContext, type Route, route } from "../api/Route.ts"
+import { nulls } from "../Nulls.ts"
 import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Subscription } from "../Records.ts"
 import { resource } from "./Resource.ts"
@@ -93,9 +94,7 @@ const cancellationAtEnd = (context: RequestContext, { items }: Subscription, end
   cancel_at_period_end: ends,
   canceled_at: ends ? context.now : null,
   cancellation_details: {
-    comment: null,
-    feedback: null,
-    feedback_option: null,
+    ...nulls("comment feedback feedback_option"),
     reason: ends ? ("cancellation_requested" as const) : null
   }
 })
