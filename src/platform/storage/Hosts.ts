@@ -128,7 +128,11 @@ export class Hosts {
       }),
       (client) =>
         Effect.gen(this, function* () {
-          yield* Effect.tryPromise(() => client.connect())
+          yield* Effect.tapError(
+            Effect.tryPromise(() => client.connect()),
+            // Silent before the watch has reached it once: the pools know it from the connections that they opened
+            () => Effect.sync(() => (watched ??= this.#open.values().next().value))
+          )
           const server = this.#open.get(client)
           if (server !== watched) this.#cutAllTo(watched)
           watched = server
