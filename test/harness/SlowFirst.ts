@@ -5,7 +5,7 @@ const slow = [
   "test/console/Foundation.full.test.ts",
   "test/process/TwoProcesses.full.test.ts",
   "test/surface/http/Limits.full.test.ts",
-  "test/surface/http/Tenancy.test.ts",
+  "test/surface/http/Tenancy.corpus.test.ts",
   "test/console/WholeWay.test.ts",
   "test/surface/http/Statistics.test.ts",
   "test/server/Connections.test.ts",
