@@ -211,7 +211,6 @@ const dockerfile = text("Dockerfile").replaceAll("\\\n", " ")
 const stages = dockerfile.split(/^FROM /m).slice(1)
 const lastStage = stages.at(-1) ?? ""
 
-/** Runs the image's health check on a port. */
 const healthCheck = (port: number) => {
   const [, command = "[]"] = /HEALTHCHECK[^[]*CMD (\[.*\])/.exec(lastStage) ?? []
   const [file = "", ...args] = Schema.decodeUnknownSync(Schema.parseJson(Schema.Array(Schema.String)))(command)

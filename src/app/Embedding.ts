@@ -62,7 +62,6 @@ export const embeddedServiceLayer = (options: EmbeddedServiceOptions) =>
   )
 
 export interface EmbeddedEventsOptions extends OutboundEventsOptions {
-  /** The event types that endpoints may subscribe to: the team's own. */
   readonly catalog: ReadonlyArray<CatalogEntry>
   /** Keys for the signing secrets: the first encrypts, all decrypt. */
   readonly masterKeys: NonEmptyReadonlyArray<MasterKey>

@@ -32,10 +32,7 @@ const cannotListen = (settings: { readonly host: string; readonly port: number }
   })
 }
 
-/**
- * The line that a production process logs once it has started, with the address it listens on: `PUBLIC_URL` is the
- * proxy's.
- */
+/** The line that a production process logs once it has started: where it listens, since `PUBLIC_URL` is the proxy's. */
 const started = ({ baseUrl, service }: CompletedSettings): string => {
   const { host, port, roles } = service.settings
   return roles.api

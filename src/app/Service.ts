@@ -165,10 +165,7 @@ export const servicesWithProviderLayer = <E, R>(options: EmbeddedOptions, provid
   ).pipe(Layer.provideMerge(foundations))
 }
 
-/**
- * The HTTP surface, listening. Its modules are loaded when the layer is built, since a process that runs only a worker
- * does not need them.
- */
+/** The HTTP surface, listening. Loaded when it is built: a process that runs only a worker does not need it. */
 export const apiLayer = (options: EmbeddedOptions) =>
   Layer.unwrapEffect(
     Effect.gen(function* () {

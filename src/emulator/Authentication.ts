@@ -19,10 +19,7 @@ const keyOf = (authorization: string): string | undefined => {
   }
 }
 
-/**
- * A valid key of another platform, independent of the platform's own key. It has access to no account: the provider
- * answers it as if the owners had revoked access.
- */
+/** A valid key of another platform: to it, every account looks as if its owner had revoked access. */
 export const anotherPlatformKey = "sk_test_AnotherPlatform"
 
 export const isAnotherPlatforms = (request: HttpRequest): boolean =>

@@ -58,10 +58,7 @@ export interface Emulator {
   readonly url: string
   /** The id of the platform's OAuth application, through which owners of existing accounts grant it access. */
   readonly oauthClientId: string
-  /**
-   * Sets the URL for connected accounts' notifications (absolute http or https; any other is a defect). Until then,
-   * they wait. The URL is stored with the rest of the state.
-   */
+  /** Sets and stores the URL for connected accounts' notifications. Until then, they wait. */
   readonly setWebhookUrl: (url: string) => Effect.Effect<void>
   readonly setThinWebhookUrl: (url: string) => Effect.Effect<void>
   /**
@@ -93,10 +90,7 @@ export interface Emulator {
    * Defects: an unknown account or object, and options unknown to the trigger.
    */
   readonly trigger: (request: TriggerRequest) => Effect.Effect<Triggered>
-  /**
-   * Revokes the platform's access to a connected account without a notification; the trigger
-   * `account.application.deauthorized` also notifies. Defect: an unknown account.
-   */
+  /** Without a notification; the trigger `account.application.deauthorized` also notifies. */
   readonly revokeAccount: (id: string) => Effect.Effect<void>
   /** Restores the access. Defect: an unknown account. */
   readonly restoreAccount: (id: string) => Effect.Effect<void>
@@ -133,10 +127,7 @@ const dispatcher = (service: Service, notifier: Notifier, faults: Faults) => {
   }
 }
 
-/**
- * Answers refusals in the provider's format; logs defects and answers 500. Logs no paths, since the hosted page's path
- * is known only to its payer.
- */
+/** Logs no paths, since the hosted page's path is known only to its payer. */
 const makeHandler = (service: Service, notifier: Notifier, faults: Faults): Handler => {
   const dispatch = dispatcher(service, notifier, faults)
   return (request) =>

@@ -55,7 +55,6 @@ export const invalid = (param: string, message: string, code?: string): Provider
 
 export type Named = keyof typeof pathParams
 
-/** The provider's word for a kind of object in its messages. */
 const nounOf = (kind: Named): string =>
   kind === "balance_transaction" || kind === "promotion_code" ? kind.replace("_", " ") : kind
 

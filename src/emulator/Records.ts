@@ -149,10 +149,7 @@ export interface EventRequest {
   readonly idempotency_key: string | null
 }
 
-/**
- * The items of a checkout session (or a payment link), and the data for the payment or the subscription, which the
- * provider does not show with it.
- */
+/** A session's or a link's items and payment data, which the provider does not show with it. */
 export interface Order {
   readonly items: ReadonlyArray<LineItem>
   readonly paymentIntentData: PaymentIntentData

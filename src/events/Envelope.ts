@@ -60,7 +60,6 @@ export interface TestEnvelopeInput<T extends string, Data> {
   readonly data: Data
 }
 
-/** The envelope of a synthetic event (contract 10), always marked as synthetic. */
 export const makeTestEnvelope = <T extends string, Data>(input: TestEnvelopeInput<T, Data>): EnvelopeWith<T, Data> => {
   const id = `svc_test_evt_${input.testId}`
   return {
@@ -76,10 +75,7 @@ export const makeTestEnvelope = <T extends string, Data>(input: TestEnvelopeInpu
   }
 }
 
-/**
- * The exact JSON text that is signed and sent, with the contract's order of keys. It is created once and stored: the
- * bytes of a delivery never change between attempts.
- */
+/** Created once and stored: the bytes of a delivery never change between attempts. */
 export const encodeEnvelope = (envelope: Envelope): string =>
   JSON.stringify({
     id: envelope.id,

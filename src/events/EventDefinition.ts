@@ -1,9 +1,6 @@
 import { Schema } from "effect"
 
-/**
- * The form of the envelope of every type (contract 6.1). No server code, since the API's contract and the published
- * schemas use it.
- */
+/** The envelope of every type (contract 6.1). No server code: the published schemas use it. */
 
 /** `source.provider` of events that come from a provider event. */
 export const providerName = "stripe"
@@ -14,7 +11,6 @@ export const testProviderName = "svc_test"
 /** The version of the envelope (contract 14.2). */
 export const envelopeVersion = 1
 
-/** An event's id: of a provider event, or of a synthetic test. */
 export const EventId = Schema.String.pipe(
   Schema.pattern(/^svc_(evt_[0-9a-f]{64}|test_evt_[A-Za-z0-9_-]+)$/)
 ).annotations({ identifier: "EventId", description: "The same in every delivery, `svc_evt_…`: deduplicate by it" })

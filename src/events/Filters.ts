@@ -86,7 +86,6 @@ const filterFields = {
 
 const description = "`{}` delivers all subscribed events"
 
-/** An endpoint's filters: six optional keys; `{}` delivers all subscribed events. */
 export const Filters = Schema.Struct(filterFields).annotations({ identifier: "Filters", description })
 export type Filters = typeof Filters.Type
 
@@ -116,10 +115,7 @@ const amountsCrossed: Reasons = new Map([
   ["filters.amountMax", "must not be less than filters.amountMin"]
 ])
 
-/**
- * Parses filters as a caller wrote them. Checks for unknown keys first, then the form of each filter, then the order of
- * the amounts.
- */
+/** Unknown keys are refused first, then each filter's form, then the order of the amounts. */
 export const parseFilters = (input: Readonly<Record<string, unknown>>): Either.Either<Filters, FiltersRefused> => {
   const unknown = Object.keys(input).filter((key) => !known.has(key))
   if (unknown.length > 0) {
@@ -170,10 +166,7 @@ const hasMetadata = ({ metadata }: Filters, present: FilterSubjects["metadata"])
   (present !== null &&
     Object.entries(metadata).every(([key, value]) => Object.hasOwn(present, key) && present[key] === value))
 
-/**
- * Whether an event passes an endpoint's filters. An event without something that a filter reads does
- * not pass (contract 7.4).
- */
+/** An event without something that a filter reads does not pass (contract 7.4). */
 export const passes = (
   filters: Filters,
   event: { readonly data: Readonly<Record<string, unknown>>; readonly subjects: FilterSubjects }

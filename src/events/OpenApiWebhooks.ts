@@ -1,7 +1,4 @@
-/**
- * The `webhooks` of the OpenAPI document: the requests that the service sends to endpoints, and the answers that it
- * accepts. Pure.
- */
+/** The `webhooks` of the OpenAPI document. Pure. */
 import { Predicate } from "effect"
 import { type EventType, eventTypes } from "./Catalog.ts"
 import {
@@ -100,10 +97,7 @@ const recordAt = (root: Readonly<Record<string, unknown>>, key: string): Readonl
   return Predicate.isRecord(value) ? value : {}
 }
 
-/**
- * Adds a webhook for each event type to an OpenAPI 3.1 document (contract 6), with their schemas. A definition that
- * both have is the same schema, and is left unchanged.
- */
+/** Definitions that both documents have are the same and left unchanged. */
 export const documentWebhooks = (spec: Record<string, unknown>): Record<string, unknown> => {
   const { definitions, referenceTo } = eventSchemaComponents(definitionPath)
   const components = recordAt(spec, "components")

@@ -57,10 +57,7 @@ export class CurrentSession extends Context.Tag("connected-payments/identity/Cur
   Session
 >() {}
 
-/**
- * Requires a signed-in person, for `/identity`. Rate limit and `Origin` as above. Provides the `CurrentSession`;
- * implemented by `sessionAuthenticationLayer`.
- */
+/** Requires a signed-in person. Rate limit and `Origin` as above; see `sessionAuthenticationLayer`. */
 export class SessionAuthentication extends HttpApiMiddleware.Tag<SessionAuthentication>()(
   "connected-payments/identity/SessionAuthentication",
   {
@@ -76,10 +73,7 @@ export class SessionAuthentication extends HttpApiMiddleware.Tag<SessionAuthenti
   }
 ) {}
 
-/**
- * Requires an API key, for operations without an organization in the path. Rate limit as above. Provides the
- * `Principal`; implemented by `keyAuthenticationLayer`.
- */
+/** Requires an API key. Rate limit as above; see `keyAuthenticationLayer`. */
 export class KeyAuthentication extends HttpApiMiddleware.Tag<KeyAuthentication>()(
   "connected-payments/identity/KeyAuthentication",
   {
@@ -103,10 +97,7 @@ export const credentialsOf = new Map<unknown, ReadonlyArray<Credential>>([
   [KeyAuthentication, ["apiKey"]]
 ])
 
-/**
- * Limits per client address on requests without a credential: a request beyond them is refused before its body is read.
- * Declared on endpoints; implemented by `addressLimitsLayer`.
- */
+/** Per client address: a request beyond them is refused before its body is read. */
 
 const failure = errorSchemas(RateLimitExceeded, ServiceUnavailable)
 

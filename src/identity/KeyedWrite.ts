@@ -2,7 +2,6 @@ import { Effect, Schema } from "effect"
 import { Idempotency } from "../platform/kit/Idempotency.ts"
 import { Principal, type PrincipalShape } from "./Principal.ts"
 
-/** A request of an operation that can be repeated under a key. */
 export interface KeyedRequest {
   readonly headers: { readonly "idempotency-key"?: string }
   readonly path: { readonly organizationId: string }

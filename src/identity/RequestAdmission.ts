@@ -77,7 +77,6 @@ export const makeRefusalPause = (): (<A, E, R>(
 export interface RequestAdmissionOptions {
   /** Requests per minute and credential (contract 3.7). */
   readonly rateLimitPerMinute: number
-  /** Failed authentications, and requests without a credential, per minute and client address. */
   readonly failedAuthenticationsPerMinute: number
   readonly trustedProxies: TrustedProxies
 }
@@ -88,7 +87,6 @@ export interface RequestAdmissionOptions {
  */
 const trustedMillis = 1000
 
-/** The maximum number of cached credentials, and of cached organizations, per process. */
 const maxRemembered = 10_000
 
 /** How many credentials new to this process are looked up concurrently: they must not fill the pool. */
@@ -179,7 +177,6 @@ export class RequestAdmission extends Context.Tag("connected-payments/identity/R
     readonly refuse: <E extends Invalid>(
       error: E
     ) => Effect.Effect<never, E | Refusal, HttpServerRequest.HttpServerRequest>
-    /** Counts a failed authentication of the address; fails beyond the limit. */
     readonly countFailure: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
     readonly client: Effect.Effect<string, never, HttpServerRequest.HttpServerRequest>
     /** Admits a request for a sign-in link, within the limit of its address. */
@@ -314,7 +311,6 @@ const makeKnownLimits = (policies: CredentialPolicies) => {
     }
   }
 
-  /** Stores the database's answer, and returns the state of the tightest limit. */
   const learn = (name: string, answer: CredentialLimits, asked: TokensToTake, now: number): ScopedState => {
     const { organization, own } = credentialOf(name, answer.organizationId, now)
     if (answer.own !== null) keepAnswer(own, answer.own, now)

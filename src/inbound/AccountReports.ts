@@ -31,7 +31,6 @@ export interface StoredReport {
 /** Stores a decision in the caller's transaction, if any; returns whether it was stored. */
 type Insert<A extends { readonly stored: boolean }, E> = (decision: Decision) => Effect.Effect<A, E>
 
-/** A reading of an account, and the notification that triggered it. */
 interface Reading<A extends { readonly stored: boolean }, E> {
   readonly insert: Insert<A, E>
   readonly notification: Notification

@@ -3,7 +3,6 @@ import { Schema } from "effect"
 import { errorSchema, PayloadTooLarge, ServiceUnavailable, SignatureInvalid } from "../platform/errors/Errors.ts"
 import { described } from "../platform/kit/Request.ts"
 
-/** The response to a notification that is stored or already known. */
 export const Received = Schema.Struct({
   received: described(Schema.Literal(true), "Always true: stored")
 }).annotations({ identifier: "Received" })

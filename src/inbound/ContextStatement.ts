@@ -6,19 +6,13 @@ import type { Environment } from "../platform/kit/Environment.ts"
 import type { OrganizationId } from "../platform/kit/Ids.ts"
 import { parametersOf } from "../platform/storage/Statements.ts"
 
-/**
- * The items that a session or payment link was created to sell. What it sold may differ: payers may change quantities,
- * for example.
- */
+/** What was sold may differ: payers may change quantities, for example. */
 export interface OfferedItems extends SoldItems {
   /** Subtotal of these items; null if an equal subtotal would not prove that they were sold. */
   readonly subtotal: number | null
 }
 
-/**
- * The facts by which a notification is classified: whose account it is about, which endpoints may get its events, and
- * what its session offers.
- */
+/** Whose account it is about, which endpoints may get its events, and what its session offers. */
 export interface InboundContext {
   readonly organizationId: OrganizationId
   readonly connected: boolean

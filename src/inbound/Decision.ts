@@ -57,10 +57,7 @@ export type Classification =
   | { readonly _tag: "NotForUs"; readonly decision: Decision }
   | { readonly _tag: "ForUs"; readonly context: InboundContext }
 
-/**
- * Classifies by mode and account. Notifications of a disconnected account are ignored until it is linked again, and
- * those of the other mode always.
- */
+/** Those of a disconnected account are ignored until it is linked again, those of the other mode always. */
 export const classify = (
   environment: Environment,
   { livemode }: { readonly livemode: boolean },
@@ -94,10 +91,7 @@ export const envelopesOf = (
   }
 }
 
-/**
- * Turns envelopes into a decision, matching them with the endpoints' filters. The outcome follows from the context, but
- * the statement that stores it may correct it.
- */
+/** The outcome follows from the context; the statement that stores it may correct it. */
 export const decisionOf = (
   envelopes: ReadonlyArray<Envelope>,
   context: InboundContext,
@@ -183,7 +177,6 @@ export interface Fetched {
   readonly items?: ReadonlyArray<ProviderObject> | null
 }
 
-/** Data has to be fetched from the provider before a decision. */
 export interface NeedsFetch {
   readonly _tag: "NeedsFetch"
   readonly fetch: Effect.Effect<Fetched, EnrichmentFailure>

@@ -44,7 +44,6 @@ export const makeTakeRefundNews = Effect.map(
 )
 
 export interface FailedRefundsOptions {
-  /** The URL at which integrators reach the service, without a trailing slash. */
   readonly publicUrl: string
 }
 

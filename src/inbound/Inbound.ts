@@ -78,10 +78,7 @@ const typeLabel = (type: string | null): string => {
   return type.startsWith("v2.core.account") ? "v2.core.account" : "other"
 }
 
-/**
- * Reports unreadable parts to operators: as an error in the log and in the metrics, containing only field paths and the
- * provider's names.
- */
+/** In the log and the metrics, containing only field paths and the provider's names. */
 const reportTo =
   (metrics: MetricsWriter | null) =>
   ({ part, ...report }: UnreadableReport): Effect.Effect<void> =>
@@ -260,7 +257,6 @@ const makeEntryFor = ({ count, reportUnreadable }: Parts, take: ReturnType<typeo
       notAnEvent()
     )
 
-  /** Verifies and parses a notification of one form, then takes it. */
   const verifyAndTake = <N extends Notification>(
     { parse, handlingOf, verify }: Form<N>,
     body: Uint8Array,
@@ -378,7 +374,6 @@ class LiveUnderSandboxSecret extends Data.TaggedError("LiveUnderSandboxSecret")<
 
 type NotTaken = SignatureInvalid | LiveUnderSandboxSecret | EnrichmentFailure | SqlError.SqlError
 
-/** The label under which a notification that was not taken is counted. */
 const outcomeOf = ({ _tag }: NotTaken): string =>
   _tag === "SignatureInvalid" ? "refused" : _tag === "LiveUnderSandboxSecret" ? "live_in_sandbox" : "not_stored"
 
@@ -420,7 +415,6 @@ interface Handling {
   ) => Effect.Effect<StoredReport, EnrichmentFailure | SqlError.SqlError | TenantChanged>
 }
 
-/** The receipt of a notification that arrives now, without the decision. */
 const receiptOf = (
   fiber: Fiber.RuntimeFiber<unknown, unknown>,
   environment: Environment,

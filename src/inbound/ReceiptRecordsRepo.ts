@@ -37,10 +37,7 @@ interface StoredEvent {
 /** Maximum number of receipts read for one page; bounds the statement, whatever the filters. */
 const mostRead = 10_000
 
-/**
- * A row of a page, with the number of receipts read for the page and the last of them. Without a receipt, all else is
- * null.
- */
+/** Without a receipt, all but the number of receipts read and the last of them is null. */
 type ListedRow = { readonly looked: number; readonly last: string | null } & (
   | Receipt
   | { readonly [K in keyof Receipt]: null }
@@ -49,7 +46,6 @@ type ListedRow = { readonly looked: number; readonly last: string | null } & (
 const isListed = (row: Receipt | { readonly [K in keyof Receipt]: null }): row is Receipt =>
   row.providerEventId !== null
 
-/** The ids in the database that a notification's events would have. */
 const possibleEventKeys = ({
   environment,
   providerEventId,

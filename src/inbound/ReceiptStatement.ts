@@ -58,7 +58,6 @@ const comingMonth = (now: Date): string => monthOf(new Date(now.getTime() + 2 * 
 
 export const tableOf = (month: string): string => `receipts_${month.replace("-", "")}`
 
-/** How often to look again for a missing month's table, in milliseconds. */
 const lookAgain = 60_000
 
 interface Tables {
@@ -153,10 +152,7 @@ export interface ReceiptsRow {
   readonly storedAt: number
 }
 
-/**
- * SQL: of an account's simultaneous first payments, only one creates the milestone; the statement's part `milestone`
- * decides which.
- */
+/** SQL: of an account's simultaneous first payments, only one creates the milestone. */
 export const unlessMilestoneIsTaken = (sql: SqlClient.SqlClient) => (type: string) =>
   sql.literal(`(${type} <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))`)
 
@@ -342,10 +338,7 @@ export const accountSql = (sql: SqlClient.SqlClient): Statement.Fragment => {
   })
 }
 
-/**
- * The values of `batchSql`, and the first ones of `accountSql`. Deliveries that `handOff` takes are stored under its
- * lease.
- */
+/** For `batchSql` and `accountSql`. Deliveries that `handOff` takes are stored under its lease. */
 export const receiptValues = (
   receipts: ReadonlyArray<VersionedReceipt>,
   handOff: HandOff | null

@@ -154,10 +154,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
     /** Looks up everything about the account in one round trip. Undefined if it is not linked in this environment. */
     findContext: lookUp,
 
-    /**
-     * Like `findContext`, but uses the cache. A cached context has a version, must be stored with `insertCached`, and
-     * is returned synchronously.
-     */
+    /** Like `findContext`, from the cache: it must be stored with `insertCached`. */
     cachedContext: (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> => {
       const known = query.sold === null ? parts.remembered.get(accountKey(query)) : undefined
       return known === undefined ? lookUp(query) : Effect.succeed(known)
@@ -236,7 +233,6 @@ export class RememberedContexts {
   readonly #known = new Map<string, Remembered>()
   #endpoints = 0
 
-  /** The cached context of an account in an environment, unless expired. */
   get(key: string): InboundContext | undefined {
     const known = this.#known.get(key)
     if (known === undefined) return undefined

@@ -42,10 +42,7 @@ const requireReadable = (decision: Decision): Effect.Effect<Decision, ReplayRefu
     ? Effect.fail(refuseUnreadable(decision.unreadable?.reason ?? "its object"))
     : Effect.succeed(decision)
 
-/**
- * Whether a receipt is of a thin notification or an account's status: its event reported one moment, and is stored or
- * gone.
- */
+/** Its event reported one moment, and is stored or gone. */
 const isOfAMoment = ({ type }: Receipt): boolean => type === "account.updated" || /^v\d+\./.test(type)
 
 const dataOf = (payload: string): Readonly<Record<string, unknown>> => {
@@ -205,10 +202,7 @@ const makeReplaySnapshot = (
   return replaySnapshot
 }
 
-/**
- * Refuses a delivered notification whose deliveries are no longer kept: they are removed with their events, and then
- * nothing tells which endpoints got them.
- */
+/** Once its deliveries are removed, nothing tells which endpoints got them. */
 const makeRequireDeliveries =
   ({ records }: Parts) =>
   (receipt: Receipt, tenant: Tenant) =>

@@ -36,7 +36,6 @@ export class AccountTaken extends Data.TaggedError("AccountTaken")<{
 }> {}
 
 export interface Disconnected {
-  /** Whether the platform's access at the provider must still be ended. */
   readonly endsAtProvider: boolean
 }
 
@@ -126,10 +125,7 @@ const takenByAnother = (cause: unknown) =>
   })
 
 const makeLink = ({ platforms, provider, record, repo, sql }: Parts): Accounts["Type"]["link"] => {
-  /**
-   * Stores a link; run it in a transaction. An organization's links are serialized: of several at once, the first is
-   * recorded and the others find it done.
-   */
+  /** In a transaction; of several links at once, the first is recorded and the others find it done. */
   const store = Effect.fnUntraced(function* (link: NewLink, author: Author) {
     const { accountId, tenant } = link
     yield* repo.lockOrganization(tenant)

@@ -11,10 +11,7 @@ export type LinkedBy = "operator" | "onboarding" | "oauth"
 
 export interface LinkedAccount {
   readonly accountId: string
-  /**
-   * Disconnected after the provider reported revoked access, or the organization's owner disconnected it. Only linking
-   * it again reconnects it.
-   */
+  /** By the provider's report or the organization's owner; only linking it again reconnects it. */
   readonly status: "connected" | "disconnected"
   readonly linkedBy: LinkedBy
   /** Whether it had payments before it was linked. If so, its first payment here is not a milestone (contract 6.6). */
@@ -118,7 +115,6 @@ export const makeAccountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       firstRow(sql<LinkedAccount>`
         DELETE FROM payments.provider_accounts WHERE ${ofTenant(sql, tenant)} RETURNING ${columns}`),
 
-    /** The most recently linked connected account other than `except`, of any organization. */
     anyConnected: (environment: Environment, except: string | null) =>
       firstRow(sql<ConnectedAccount>`
         SELECT environment, account_id AS "accountId" FROM payments.provider_accounts

@@ -70,7 +70,6 @@ export const providerLineItems = <const Path extends `/${string}`>(
     .annotate(RequiredPermission, permission)
     .annotate(OpenApi.Summary, summary)
 
-/** A financial mutation of one object, which requires an idempotency key. */
 export const providerAction = <const Name extends string, const Path extends `/${string}`>(
   name: Name,
   path: Path,

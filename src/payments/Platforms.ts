@@ -81,9 +81,7 @@ const makeKeyOwner = (
     }
   })
 
-  /**
-   * Whether the key can read an account, and thus belongs to its platform. Records that platform if none was recorded.
-   */
+  /** If so, it belongs to the account's platform, which is recorded if none was. */
   const canRead = (account: ConnectedAccount, platformId: Option.Option<string>) =>
     provider.retrieveAccount(account).pipe(
       Effect.zipRight(Effect.transposeMapOption(platformId, (id) => record(account.environment, id))),

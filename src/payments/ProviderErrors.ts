@@ -15,7 +15,6 @@ import {
   ServiceUnavailable
 } from "../platform/errors/Errors.ts"
 
-/** The errors of an operation on the connected account at the provider. */
 const callErrors = [
   ProviderRequestRefused,
   ProviderPaymentRefused,
@@ -33,10 +32,7 @@ export type ProviderFailure = InstanceType<(typeof callErrors)[number]>
 
 export type AccountFailure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
 
-/**
- * The provider reports that the platform has no access to this account, or no longer. `Accounts` confirms it before it
- * disconnects the account.
- */
+/** `Accounts` confirms it before it disconnects the account. */
 export class AccountAccessRevoked extends Data.TaggedError("AccountAccessRevoked")<{
   readonly accountId: string
   readonly cause?: unknown

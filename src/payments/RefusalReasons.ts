@@ -131,7 +131,6 @@ export const requestRefused = (
     message: `${requestMessage(providerCode(code), fields, known)}${whereToLook(cause)}`
   })
 
-/** The error for an object that the account does not have. */
 export const objectNotFound = (
   { cause, fields }: Omit<ProviderRefusal, "code">,
   known: ReasonOf = () => undefined

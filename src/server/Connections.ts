@@ -145,7 +145,6 @@ const maxWaiting = 16
 /** A single read can still yield more requests: at this number, the connection ends after the last one's answer. */
 const maxQueued = 256
 
-/** How often the server looks for answers that take too long. */
 const sweepInterval = Duration.seconds(1)
 
 /** How long a client has to read the refusal of a request that it has not sent completely. */
@@ -366,7 +365,6 @@ interface Serving {
   readonly onNoRoom: () => void
 }
 
-/** Registers a request's body, if it has one, with the memory budget. */
 const admitBody = ({ bodies, onNoRoom, trustedProxies }: Serving, connection: Connection, exchange: Exchange): void => {
   const { request, response } = exchange
   const { headers, socket } = request

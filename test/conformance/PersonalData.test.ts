@@ -10,7 +10,6 @@ import { type Json, providerDefinitions } from "./ProviderSchemas.ts"
  * field is named in one of the two places.
  */
 
-/** The objects that are shown without their payer. */
 const types = {
   charge: { file: "Charges", name: "Charge" },
   payment_intent: { file: "PaymentIntents", name: "PaymentIntent" },

@@ -3,7 +3,6 @@ import { apiBelow } from "./ConsoleBed.ts"
 
 /** What the pages of payments and the catalog have to show. */
 
-/** The provider's operations. */
 export const provider = apiBelow("/provider")
 
 /** A product with a price, both by the API: the price's id. */

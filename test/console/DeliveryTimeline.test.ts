@@ -36,7 +36,6 @@ const attempt = (number: number, seconds: number, result: Partial<Attempt>): Att
   ...result
 })
 
-/** So many attempts that failed. */
 const attempts = (count: number): ReadonlyArray<Attempt> =>
   Array.from({ length: count }, (_, index) => attempt(index + 1, index, { errorCode: "timeout" }))
 

@@ -36,7 +36,6 @@ export interface Installation {
   readonly server: DatabaseServer
   readonly proxy: CuttingProxy
   readonly processes: Array<Running>
-  /** Adds a process; it ends with the installation. */
   readonly start: (start: Start) => Effect.Effect<Running>
   /** Ends a process as a crash does, and takes it off the list. */
   readonly kill: (process: Running) => Effect.Effect<void>

@@ -87,6 +87,5 @@ export class Chromium extends Context.Tag("test/Chromium")<Chromium, Engine>() {
     Effect.acquireRelease(launch, (engine) => Effect.promise(() => engine.close()))
   )
 
-  /** The worker's browser, which its suites share. */
   static readonly shared = Layer.effect(Chromium, sharedEngine)
 }

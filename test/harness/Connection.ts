@@ -27,7 +27,6 @@ export const ask = <Row extends object = Record<string, unknown>>(
     )
   )
 
-/** Runs statements one after another over a new connection. */
 export const tell = (url: string | Redacted.Redacted, ...statements: ReadonlyArray<string>): Effect.Effect<void> =>
   Effect.scoped(
     Effect.flatMap(connectionTo(url), (client) =>

@@ -9,14 +9,10 @@ export interface ReceivedRequest {
   readonly body: Buffer
 }
 
-/** An integrator's receiving endpoint on loopback, over real HTTP. */
 export interface Consumer {
   readonly url: string
-  /** Everything received so far, oldest first. */
   readonly received: ReadonlyArray<ReceivedRequest>
-  /** What to answer from now on. Default 204. */
   readonly answer: (status: number, headers?: Readonly<Record<string, string>>) => void
-  /** Holds answers back until the returned function is called. */
   readonly hold: () => () => void
 }
 

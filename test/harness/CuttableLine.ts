@@ -6,7 +6,6 @@ import { listening } from "./Listening.ts"
 export interface CuttableLine {
   readonly url: string
   readonly open: () => number
-  /** Cuts every connection; new ones are refused until `mend`. */
   readonly cut: () => void
   readonly mend: () => void
   /** Passes nothing on any more, and closes nothing: whoever waits for an answer hears nothing. */

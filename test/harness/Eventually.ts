@@ -1,6 +1,5 @@
 import { Clock, Data, Effect, Fiber, Option, Schedule } from "effect"
 
-/** What was waited for did not come in time. */
 export class NeverHappened extends Data.TaggedError("NeverHappened")<{ readonly message: string }> {}
 
 /** The pauses between looks, in milliseconds: short at first, and longer when it takes long anyway, since looks cost too. */

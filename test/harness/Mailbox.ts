@@ -8,7 +8,6 @@ export interface ReceivedMail {
   readonly to: ReadonlyArray<string>
   readonly headers: ReadonlyMap<string, string>
   readonly text: string
-  /** Every byte of it, as text. */
   readonly raw: string
 }
 
@@ -21,7 +20,6 @@ export interface SmtpRefusal {
 export interface Mailbox {
   readonly url: Redacted.Redacted
   readonly mails: ReadonlyArray<ReceivedMail>
-  /** How many mails were offered, refused ones included. */
   readonly offered: () => number
   /** Answers this to every mail until it is called with nothing. */
   readonly refuse: (refusal?: SmtpRefusal) => void
@@ -57,7 +55,6 @@ const parse = (raw: string, to: ReadonlyArray<string>): ReceivedMail => {
   return { to, headers, text: text.replaceAll("\r\n", "\n"), raw }
 }
 
-/** A real SMTP server on loopback. */
 export const makeMailbox = (
   options: { readonly port?: number; readonly user?: string; readonly password?: string } = {}
 ): Effect.Effect<Mailbox, never, Scope.Scope> =>
@@ -146,7 +143,6 @@ export const sharedMailbox: Effect.Effect<Mailbox> = Effect.promise(() => {
   return running
 })
 
-/** The mail server of a suite. */
 export class TestMailbox extends Context.Tag("test/Mailbox")<TestMailbox, Mailbox>() {
   static readonly layer = Layer.scoped(TestMailbox, makeMailbox())
 

@@ -44,7 +44,6 @@ export const tokenIn = (mail: ReceivedMail): string => {
   return token ?? ""
 }
 
-/** The hash under which a person's session is stored. */
 export const hashOf = ({ cookie }: Person): Buffer =>
   createHash("sha256").update(cookie.replace("__Host-svc_session=", "")).digest()
 

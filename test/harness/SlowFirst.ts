@@ -9,7 +9,7 @@ const slow = [
   "test/console/WholeWay.test.ts",
   "test/surface/http/Statistics.test.ts",
   "test/server/Connections.test.ts",
-  "test/identity/Sessions.test.ts",
+  "test/identity/Sessions.corpus.test.ts",
   "test/payments/Misbehaviour.test.ts",
   "test/payments/connecting/Authorizations.test.ts",
   "test/platform/kit/BatchInterval.test.ts",

@@ -16,7 +16,6 @@ declare module "vitest" {
     readonly databaseAdminUrl: string
     /** Name of a database that has the schema and nothing else: for tests to copy. */
     readonly migratedDatabase: string
-    /** Where the run's build of the sources is. */
     readonly buildDirectory: string
     /** A directory with a cluster that has the schema and nothing else, stopped: for tests to copy. */
     readonly clusterDirectory: string

@@ -66,7 +66,6 @@ export const subscribe = Effect.fnUntraced(function* (
 /** Who changes what no integrator can. */
 export const operator: Author = { kind: "operator", id: "root" }
 
-/** A request about a tenant's endpoints that succeeds. */
 export const atEndpoints = (tenant: Tenant, method: string, path: string, body?: unknown) =>
   Effect.map(
     asTenant(tenant, method, `/endpoints${path}`, {
@@ -157,7 +156,6 @@ const notifyAt =
 /** Sends a notification as the provider does. `header`: another signature; `null`: none. */
 export const notify = notifyAt("/webhooks/provider")
 
-/** Sends a thin notification, in the same way. */
 export const notifyThin = notifyAt("/webhooks/provider/thin")
 
 /** Dies where the service does not take a notification. */
@@ -205,7 +203,6 @@ export const typesTo = (endpointId: string) =>
     (rows) => rows.map(({ type }) => type)
   )
 
-/** The audit records of replays, the oldest first. */
 export const auditedReplays = (tenant: Tenant) =>
   inDatabase`
     SELECT target_id AS target, author_kind AS kind, author_id AS author, environment FROM payments.audit_log

@@ -24,7 +24,6 @@ const makeShop = Effect.gen(function* () {
 
 type Shop = Effect.Effect.Success<typeof makeShop>
 
-/** What consumers are told of a session's completion. */
 const completionOf = (shop: Shop, sessionId: string) =>
   eventually(
     "the event",

@@ -49,7 +49,6 @@ export const newTenant = Effect.gen(function* () {
     patch: (path: string, body: unknown, idempotencyKey: string = randomUUID()) =>
       send("PATCH", path, { body, headers: { "idempotency-key": idempotencyKey } }),
     keyOf: (permissions: ReadonlyArray<Grant>) => makeKey(id, permissions),
-    /** What the provider itself shows of the account. */
     atProvider: (path: string) =>
       Effect.promise(async (): Promise<Json> => {
         const response = await fetch(`${emulator.url}/v1${path}`, {
@@ -74,7 +73,6 @@ export const newTenant = Effect.gen(function* () {
       emulator
         .addFault({ account: accountId, times: 1_000, ...fault })
         .pipe(Effect.zipRight(effect), Effect.ensuring(emulator.clearFaults)),
-    /** The actions on record for the organization, oldest first. */
     audited: Effect.map(
       sql<{ action: string; target: string }>`
         SELECT action, target_id AS target FROM payments.audit_log

@@ -28,7 +28,6 @@ export const replying =
     response.writeHead(status, { "content-type": type, "request-id": "req_provider", ...headers }).end(json)
   }
 
-/** Takes the request and keeps silent. */
 export const silent: Behaviour = () => {}
 
 /** Sends a byte now and then, for ever: never silent long enough for a timeout of silence. */

@@ -30,5 +30,4 @@ export const cli: Program = {
     "Commands work on the service's own settings: DATABASE_URL and the others. Without DATABASE_URL they use the service that runs on DATA_DIR, or start its embedded database for the duration of the command. `listen`, `trigger` and `mcp` need only the URL of a running service and an API key."
 }
 
-/** Runs a command line of the service and returns the exit code. */
 export const runCli = (args: ReadonlyArray<string>): Effect.Effect<number> => run(cli, args)

@@ -89,7 +89,6 @@ const noSuchOption = (command: Command | undefined, name: string) => {
 
 type Values = Map<Parameter, ReadonlyArray<string>>
 
-/** The values of the options that the program and a command take. */
 const valuesOf = (
   options: ReadonlyArray<WrittenOption>,
   takes: ReadonlyArray<Parameter>,

@@ -89,10 +89,7 @@ export const applyMigrations: Effect.Effect<
   return after.filter((name) => !before.includes(name))
 })
 
-/**
- * Updates the schema of a database that was started for this command; any other must be up to date already, since its
- * service may have another version.
- */
+/** Updates the schema of a database started for this command; any other's service may have another version. */
 const withCurrentSchema = Effect.gen(function* () {
   if ((yield* Installation).startedDatabase) return yield* Effect.asVoid(applyMigrations)
   const applied = (yield* appliedMigrations) ?? []
@@ -139,9 +136,7 @@ export const provider: Layer.Layer<Provider | Cipher, SettingsError | LocalDefau
   )
 ).pipe(Layer.provide(Installation.layer))
 
-/**
- * A provider for commands that only read recorded accounts and never call it: no key is needed, no emulator started.
- */
+/** A provider for commands that only read recorded accounts: no key is needed, no emulator started. */
 export const noProvider: Layer.Layer<Provider> = stripeProviderLayer({
   sandbox: Option.none(),
   production: Option.none(),

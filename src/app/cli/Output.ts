@@ -26,5 +26,4 @@ export const table = (
 /** One object, a line per field. */
 export const fields = (lines: ReadonlyArray<readonly [label: string, value: string]>): string => columns(lines)
 
-/** A time as people read it; `-` if there is none. */
 export const time = (at: Date | null): string => (at === null ? "-" : at.toISOString())

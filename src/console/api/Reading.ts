@@ -1,12 +1,8 @@
-/**
- * Reads fields of the provider's objects, which the contract leaves open: any field may be missing, null or of another
- * type, and must not break a page.
- */
+/** Reads the provider's objects: any field may be missing, null or of another type. */
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The value at a path of fields; undefined if there is none. */
 export const valueAt = (object: unknown, ...path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>((value, field) => (isRecord(value) ? value[field] : undefined), object)
 

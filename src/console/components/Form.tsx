@@ -15,10 +15,7 @@ interface Refusal {
 
 const RefusalContext = createContext<Refusal>({ error: undefined, labels: {}, register: () => () => {} })
 
-/**
- * The reason for which the last submission refused this field; undefined if it did not. Messages about it use its label
- * instead of the API's name.
- */
+/** Why the last submission refused this field, with its label instead of the API's name; undefined if it did not. */
 export const useRefusal = (name: string, label: string): string | undefined => {
   const { error, labels, register } = useContext(RefusalContext)
   useEffect(() => register(name, label), [register, name, label])

@@ -10,7 +10,6 @@ interface Entry {
 
 const entries = new Map<string, Entry>()
 
-/** The number of cached responses beyond which unused ones are evicted. */
 const maxKept = 100
 
 const entryOf = (key: string): Entry => {
@@ -139,7 +138,6 @@ const usePolling = (millis: number | undefined, reload: () => void, isUnderWay: 
   }, [millis])
 }
 
-/** Loads now, after an invalidation of the key, and by polling. */
 const useReloads = <A>(
   key: string | null,
   { isUnderWay, stop }: Pick<ReturnType<typeof useLoads<A>>, "isUnderWay" | "stop">,

@@ -123,10 +123,7 @@ export const firstWorkspace = ({
 }: Pick<Session, "environment" | "workspaces">): Environment =>
   mayEnter(workspaces, environment) ? environment : (workspaces[0]?.environment ?? "sandbox")
 
-/**
- * The page to open after signing in. Stored for the tab that the mailed link opens, for as long as such a link is
- * valid.
- */
+/** The page to open after signing in, for the tab that the mailed link opens. */
 const returnKey = "connected-payments.return-to"
 const returnMillis = 15 * 60 * 1000
 

@@ -1,7 +1,4 @@
-/**
- * The appearance: light, dark, or the system's, as stored in this browser. Imports nothing, since it runs before the
- * first paint.
- */
+/** The appearance, as stored in this browser. Imports nothing, since it runs before the first paint. */
 
 export type Theme = "light" | "dark" | "system"
 

@@ -115,18 +115,12 @@ const makePages = ({ readable, sql }: Parts) => {
   return { pages, failed }
 }
 
-/**
- * The SQL of all endpoints' deliveries, private to this slice. Deliveries that ended longer ago than `keepFor` are not
- * found.
- */
+/** Deliveries that ended longer ago than `keepFor` are not found. */
 export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
   const parts = yield* makeParts(keepFor)
   const conditions = makeConditions(parts)
   const pages = makePages(parts)
-  /**
-   * A separate statement: otherwise the planner would overestimate the page, and read all rows that it could be joined
-   * with.
-   */
+  /** A separate statement: otherwise the planner would overestimate the page. */
   const shown = (tenant: Tenant, ids: ReadonlyArray<DeliveryId>) =>
     Effect.map(
       parts.sql<Delivery>`

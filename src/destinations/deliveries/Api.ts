@@ -78,7 +78,6 @@ export const Attempt = Schema.Struct({
 }).annotations({ identifier: "Attempt" })
 export type Attempt = typeof Attempt.Type
 
-/** A delivery with its attempts and the envelope that is sent. */
 export const DeliveryDetail = Schema.Struct({
   ...Delivery.fields,
   attempts: described(Schema.Array(Attempt), "The attempts so far, the first one first"),

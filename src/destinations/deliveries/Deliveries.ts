@@ -145,10 +145,7 @@ export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliv
       id: DeliveryId
     ) => Effect.Effect<Delivery, ResourceNotFound | ResendRefusal | ServiceUnavailable>
     readonly announce: Effect.Effect<void>
-    /**
-     * After a long outage, binds queued deliveries whose secrets have all expired to their endpoint's current secret.
-     * One statement, run periodically.
-     */
+    /** After a long outage, binds queued deliveries without an unexpired secret to their endpoint's current one. */
     readonly rebind: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

@@ -34,10 +34,7 @@ export interface StoredDetail extends Delivery {
   readonly attempts: ReadonlyArray<StoredAttempt>
 }
 
-/**
- * The state of a delivery when a re-send was requested, and whether the delivery was queued. It is, unless a rule
- * refuses it.
- */
+/** The state of a delivery when a re-send was requested, and whether it was queued. */
 export interface ResendOutcome extends ResendCandidate {
   readonly requeued: boolean
 }
@@ -301,7 +298,6 @@ const upkeep = ({ keepFor, removeRecords, resendSql, sql }: Parts) => ({
     (rows) => rows.length
   ),
 
-  /** Waiting deliveries with dangling references, of those that have waited longest. */
   dangling: sql<Dangling>`
     SELECT id, delivery, event, endpoint FROM (
       SELECT q.id,
@@ -327,10 +323,7 @@ const upkeep = ({ keepFor, removeRecords, resendSql, sql }: Parts) => ({
   ])
 })
 
-/**
- * The SQL of the delivery history and of re-sends, private to this slice. Deliveries that ended longer ago than
- * `keepFor` are not found.
- */
+/** Deliveries that ended longer ago than `keepFor` are not found. */
 export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
   const parts = yield* makeParts(keepFor)
   return { ...reads(parts), ...resending(parts), ...upkeep(parts) }

@@ -94,13 +94,9 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
       principal: PrincipalShape,
       params: NewEndpoint
     ) => Effect.Effect<Effect.Effect<CreatedEndpoint, CreateEndpointError>, CreateEndpointError>
-    /** All endpoints of the tenant, newest first, with the event catalog. */
     readonly list: (tenant: Tenant) => Effect.Effect<EndpointList, RateLimitExceeded | ServiceUnavailable>
     readonly get: (tenant: Tenant, id: EndpointId) => Effect.Effect<Endpoint, ResourceNotFound | ServiceUnavailable>
-    /**
-     * Changes an endpoint. Deliveries that are queued already keep their URL and secrets; filters are replaced as a
-     * whole.
-     */
+    /** Changes an endpoint; queued deliveries keep their URL and secrets. Filters are replaced as a whole. */
     readonly update: (
       principal: PrincipalShape,
       id: EndpointId,
@@ -379,7 +375,6 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
   }
 })
 
-/** Fails the deliveries queued for deleted endpoints, soon after the deletion. */
 export const deletedEndpointsLayer: Layer.Layer<never, never, Endpoints | SqlClient.SqlClient> = housekeepingLayer(
   "deletions",
   Effect.map(Endpoints, ({ endDeleted }) => ({ "deleted endpoints": endDeleted })),

@@ -99,12 +99,8 @@ const rowStatements = (sql: Sql) => {
   }
 }
 
-/** Statements on the rows of workspaces and endpoints that return no endpoints. */
 const endpointStatements = (sql: Sql) => ({
-  /**
-   * Locks the workspace's row until the transaction ends, so that a count of its endpoints holds. Rows that refer to
-   * the workspace can be inserted meanwhile.
-   */
+  /** Locks the workspace's row, so that a count of its endpoints holds; rows may still refer to it. */
   lockWorkspace: (tenant: Tenant) =>
     sql`
       SELECT 1 FROM payments.workspaces WHERE ${ofTenant(sql, tenant)} FOR NO KEY UPDATE`,
@@ -221,10 +217,7 @@ const secretStatements = (sql: Sql) => ({
       VALUES (${tenant.organizationId}, ${tenant.environment}, ${secret.id}, ${secret.endpointId},
         ${secret.encrypted.masterKeyId}, ${secret.encrypted.ciphertext}, clock_timestamp())`,
 
-  /**
-   * Retires the current secret; returns until when it still signs new events. Uses the clock, not the transaction's
-   * start, since this may have waited for another rotation.
-   */
+  /** Retires the current secret by the clock: the transaction may have waited. Returns until when it signs. */
   retireSecret: (tenant: Tenant, id: EndpointId) =>
     Effect.map(
       sql<{ signsUntil: Date }>`
@@ -281,7 +274,6 @@ const secretStatements = (sql: Sql) => ({
     sql`DELETE FROM payments.endpoint_secrets WHERE ${ofTenant(sql, tenant)} AND endpoint_id = ${id}`
 })
 
-/** The statements on events that were skipped while their endpoint was paused. */
 const skippedStatements = (sql: Sql) => ({
   isSkipped: (tenant: Tenant, id: EndpointId, eventId: string) =>
     Effect.map(

@@ -30,7 +30,6 @@ export interface RotationProgress {
   readonly total: number
 }
 
-/** Rows left under a key that is not the current one. */
 export interface LeftUnderKey {
   readonly masterKeyId: string
   readonly kind: EncryptedKind

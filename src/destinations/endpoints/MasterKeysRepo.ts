@@ -59,7 +59,6 @@ export interface EncryptedRow extends Tenant {
   readonly ciphertext: Buffer
 }
 
-/** The primary key of a row, as `page` orders by it. */
 type Place = Pick<EncryptedRow, "organizationId" | "environment" | "id">
 
 const statementsOf = (sql: SqlClient.SqlClient, of: EncryptedTable) => {
@@ -110,10 +109,7 @@ const statementsOf = (sql: SqlClient.SqlClient, of: EncryptedTable) => {
 export const makeMasterKeysRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   tables: encryptedTables.map((of) => ({ ...of, ...statementsOf(sql, of) })),
 
-  /**
-   * A row of each kind: the installation's key, a signing secret, preferably one under an unknown key, and the newest
-   * stored answer.
-   */
+  /** A row of each kind, preferably one under an unknown key. */
   samples: (knownKeyIds: ReadonlyArray<string>) => sql<EncryptedRow & { readonly kind: EncryptedKind }>`
       (SELECT 'signing secrets' AS kind, organization_id AS "organizationId", environment, id::text AS id,
           master_key_id AS "masterKeyId", ciphertext

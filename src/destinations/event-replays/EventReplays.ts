@@ -27,7 +27,6 @@ import { type LockedReplay, type LookedAtEvent, makeEventReplaysRepo, type Repla
 /** The most deliveries that one step creates: few, so that a new event waits for few. */
 const deliveriesPerStep = 100
 
-/** The pause while all replays wait for room at their endpoints. */
 const waitingPause: Duration.DurationInput = "1 second"
 
 export interface EventReplaysOptions {
@@ -271,10 +270,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
 export class EventReplays extends Context.Tag("connected-payments/destinations/EventReplays")<
   EventReplays,
   {
-    /**
-     * Starts a replay and takes its first step, so that a small one is finished in the answer. The caller must
-     * `announce` it after the commit.
-     */
+    /** Starts a replay and takes its first step; `announce` it after the commit. */
     readonly queue: (
       principal: PrincipalShape,
       endpointId: EndpointId,

@@ -33,10 +33,7 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
       ([row]) => row?.endpoints
     ),
 
-  /**
-   * Stores an event, its deliveries and its skips by paused endpoints, in one statement. An event that is already
-   * stored changes nothing. Deliveries that `handing` takes are stored under its lease.
-   */
+  /** An event that is already stored changes nothing. Deliveries that `handing` takes are stored under its lease. */
   insert: (
     tenant: Tenant,
     { event, receivedAt, sourceEventId, traceparent }: NewOutboundEvent,

@@ -10,10 +10,7 @@ import { type OfferDelivery, type Publication, type PublicationValues, publicati
  * without queueing its deliveries, or send to an endpoint that was deleted or paused in the meantime.
  */
 
-/**
- * The endpoints of a tenant that are not deleted, as JSON: `MatchableEndpoint`s, paused ones included. `tenant` names a
- * row of the surrounding statement that has the tenant's columns.
- */
+/** The tenant's endpoints, paused ones included, as JSON; `tenant` names a row with the tenant's columns. */
 export const matchableEndpoints = (sql: SqlClient.SqlClient, tenant: string): Statement.Fragment =>
   sql.literal(`
     COALESCE((
@@ -105,9 +102,7 @@ export interface PublicationRules {
   readonly test?: boolean
   /** Condition in the surrounding statement: whether skipped events are stored. Default: always. */
   readonly skippedIf?: Statement.Fragment
-  /**
-   * The lease for offered deliveries; without it, none is leased. With it, the part `queued` returns `id` and `leased`.
-   */
+  /** The lease for offered deliveries; with it, the part `queued` returns `id` and `leased`. */
   readonly lease?: EnqueueLease
   /** Condition on the column with an event's type for storing the event. Default: all are stored. */
   readonly admits?: (column: string) => Statement.Fragment

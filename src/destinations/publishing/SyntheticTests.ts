@@ -83,10 +83,7 @@ const make = Effect.gen(function* () {
 export class SyntheticTests extends Context.Tag("connected-payments/publishing/SyntheticTests")<
   SyntheticTests,
   {
-    /**
-     * Queues a synthetic event of the type. The endpoint's filters are ignored. The caller must `announce` it after the
-     * commit.
-     */
+    /** Queues a synthetic event, whatever the endpoint's filters; `announce` it after the commit. */
     readonly queue: (
       principal: PrincipalShape,
       id: EndpointId,

@@ -7,7 +7,6 @@ import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import type { NewEvent } from "./Publication.ts"
 import { publicationParts, type TenantPublication } from "./PublicationStatement.ts"
 
-/** The most new synthetic tests per minute and endpoint (contract 10.2). */
 export const testsPerMinute = 5
 
 /** The state that decides whether an endpoint may be tested, and the secrets that sign its tests. */

@@ -27,9 +27,7 @@ import {
   keyErrors
 } from "../endpoints/Integrations.ts"
 
-/**
- * A recovery: the re-send of everything that failed definitively at an endpoint since a given time, and its progress.
- */
+/** The re-send of everything that failed definitively at an endpoint since a time. */
 export const Recovery = Schema.Struct({
   id: RecoveryId,
   endpointId: EndpointId,

@@ -21,10 +21,7 @@ import { makeEndpointsRepo } from "../endpoints/EndpointsRepo.ts"
 import type { ListRecoveries, Recovery, RecoveryList } from "./Api.ts"
 import { makeRecoveriesRepo, type Step } from "./RecoveriesRepo.ts"
 
-/**
- * Tolerance for a caller that computes 72 hours before now: neither latency nor clock differences should cause a
- * refusal.
- */
+/** Tolerance for latency and clocks, for a caller that computes 72 hours before now. */
 const grace = Duration.minutes(1)
 
 const noEndpoint = () =>

@@ -10,9 +10,7 @@ import { makeResendSql } from "../deliveries/DeliveriesRepo.ts"
 import { countSoon } from "../statistics/UnsettledStatements.ts"
 import type { ListRecoveries, Recovery } from "./Api.ts"
 
-/**
- * The most deliveries that one step handles: few, so that a step is short and the queue alternates between endpoints.
- */
+/** Few, so that a step is short and the queue alternates between endpoints. */
 const stepSize = 100
 
 /** The lowest id. */

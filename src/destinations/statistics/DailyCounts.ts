@@ -15,7 +15,6 @@ import { countedUntil, firstStretch, type Position, type Stretch, secondStretch,
 /** The target time of a statement, in milliseconds: if one takes longer, further stretches are shorter. */
 const longStatement = 1000
 
-/** The shortest stretch into which a slot is divided, in milliseconds. */
 const shortestStretch = 5000
 
 /** The pause after steps that counted something: the queue's own work has priority. */
@@ -161,12 +160,8 @@ export class DailyCounts extends Context.Tag("connected-payments/destinations/Da
   {
     /** The counts of the last days, 1 to 90, the current UTC day included. */
     readonly read: (tenant: Tenant, days: number) => Effect.Effect<Statistics, RateLimitExceeded | ServiceUnavailable>
-    /**
-     * Counts everything that is due, in small steps: see `Slots.ts`. Any number of processes may run it at the same
-     * time.
-     */
+    /** Counts what is due, in small steps: see `Slots.ts`. Any number of processes may run it. */
     readonly count: Effect.Effect<void, ServiceUnavailable>
-    /** Removes the counts of days that can no longer be requested. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

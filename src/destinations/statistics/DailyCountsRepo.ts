@@ -8,7 +8,6 @@ import { makeCountStatements, type Pass } from "./CountStatements.ts"
 import { keptDays, type Position, type Stretch } from "./Slots.ts"
 import { lookAgain } from "./UnsettledStatements.ts"
 
-/** How long the refunded amount of a partly refunded charge is kept. */
 const rememberedRefunds = "400 days"
 
 export interface PaymentRow {
@@ -109,7 +108,6 @@ export const makeDailyCountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         WHERE ${shown(tenant, from)} AND k.endpoint_id = ANY (${ids}::uuid[])
         GROUP BY k.endpoint_id, k.day HAVING sum(k.delivered + k.failed + k.queued) > 0 ORDER BY k.day`,
 
-    /** Removes the counts of days that can no longer be requested. */
     removeOld: Effect.all([
       removeOldDays("payment_counts", "currency", "kind"),
       removeOldDays("delivery_counts", "endpoint_id"),

@@ -13,10 +13,7 @@ export const slotMillis = 5 * 60 * 1000
 /** How long after its time a row is first counted, in milliseconds: by then most statements have ended. */
 export const firstAfter = 15 * 1000
 
-/**
- * How long after its end a slot is counted again, in milliseconds: longer than any statement takes, and than processes'
- * clocks differ.
- */
+/** In milliseconds: longer than any statement takes, and than processes' clocks differ. */
 export const settledAfter = 15 * 60 * 1000
 
 /**
@@ -48,10 +45,7 @@ export interface Position {
   readonly until: number
 }
 
-/**
- * The next stretch for the first count; undefined if it is not time yet. Never one that is already settled. `since` is
- * where the uninterrupted count begins.
- */
+/** Never one that is already settled. `since` is where the uninterrupted count begins. */
 export const firstStretch = (
   { since, until: counted }: Position,
   settled: Position,

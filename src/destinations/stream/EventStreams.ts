@@ -101,7 +101,6 @@ const isoOf = (time: Micros): string => new Date(time / 1000).toISOString()
 class Progress {
   /** All events before this time have been sent. */
   settled: Micros
-  /** Whether there may be more events than the last read found. */
   behind = true
   /** The number of the last poll that was processed. */
   seen = 0
@@ -237,7 +236,6 @@ const makeOpen = (
         })
         .pipe(Effect.map((rows) => progress.advance(rows, poll)))
 
-    /** The messages of the next page; empty if there are none. */
     const look = Effect.suspend(() => {
       const poll = poller.latest()
       // A settled time stays settled, so one poll serves many pages

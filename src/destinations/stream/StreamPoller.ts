@@ -30,10 +30,7 @@ export interface Poll {
   readonly settled: Micros
   /** The settled time for this poll's own statement. */
   readonly settledBefore: Micros
-  /**
-   * Whether the organization may have events from `settledBefore` on: this poll saw one, did not ask about the
-   * organization, or found a day newly in use.
-   */
+  /** Whether the organization may have events from `settledBefore` on. */
   readonly isActive: (organizationId: OrganizationId) => boolean
   /** The days before yesterday that this poll found in use. */
   readonly usedDays: ReadonlyArray<UsedDay>

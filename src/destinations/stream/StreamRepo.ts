@@ -78,10 +78,7 @@ export const makeStreamRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       )
     ])}`
   return {
-    /**
-     * The state of the database for all streams at once. Misses sessions of roles that this one may not inspect; the
-     * service's own sessions have its role.
-     */
+    /** For all streams at once. Misses sessions of roles that this one may not inspect. */
     news: (of: {
       /** Ids of sandbox keys, each with its organization. */
       readonly keys: ReadonlyArray<readonly [id: string, organizationId: OrganizationId]>

@@ -18,7 +18,6 @@ const mostFailuresInARow = 5
 const refusedFor = "1 hour"
 
 export interface WarningsOptions {
-  /** The URL at which integrators reach the service, without a trailing slash. */
   readonly publicUrl: string
 }
 

@@ -5,7 +5,6 @@ import { mostCounted } from "../../platform/kit/Request.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import type { EndpointFailures } from "./WarningMail.ts"
 
-/** How many definitive failures within 24 hours cause a warning (contract 9.7). */
 export const warningThreshold = 3
 
 const maxReasons = 5
@@ -58,10 +57,7 @@ export const failingEndpoints = (sql: SqlClient.SqlClient) => sql<FailingEndpoin
 export const makeWarningsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   due: failingEndpoints(sql),
 
-  /**
-   * Claims a warning for this process. Returns until when; none if another process has claimed it, or it was sent
-   * within a day.
-   */
+  /** Claims a warning; none if another process has it, or it was sent within a day. */
   claim: ({ endpointId, environment, organizationId }: FailingEndpoint) =>
     Effect.map(
       sql<{ readonly until: string }>`

@@ -105,7 +105,6 @@ const among = <Word extends string>(words: ReadonlyArray<string>): Schema.Schema
 export const oneOf = <const Words extends readonly [string, ...Array<string>]>(...words: Words) =>
   among<Words[number]>(words)
 
-/** One of the words of the text, which are separated by spaces. */
 export const oneOfWords = <const Text extends string>(text: Text) => among<WordsOf<Text>>(text.split(" "))
 
 /** A URL to which a browser may be redirected: absolute, http or https. */
@@ -206,7 +205,6 @@ export const range = Schema.Union(
   })
 )
 
-/** Whether a moment is in the range; always true without a range. */
 export const inRange = (moment: number, within: typeof range.Type | undefined): boolean =>
   within === undefined ||
   (typeof within === "number"

@@ -103,7 +103,6 @@ const answeredField = (field: CustomField, answer: string): Effect.Effect<Custom
     : Effect.succeed({ ...field, text: { ...field.text, value: answer } })
 }
 
-/** Adds the payer's answers to the session; refuses missing or invalid ones. */
 export const withAnswers = (session: Session, { fields, phone = "" }: Answers): Effect.Effect<Session, ProviderError> =>
   Effect.gen(function* () {
     if (session.phone_number_collection?.enabled === true && phone === "") {

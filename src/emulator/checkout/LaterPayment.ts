@@ -41,7 +41,6 @@ const optionsOf = (method: LaterMethod): NonNullable<PaymentIntent["payment_meth
     ? { boleto: { expires_after_days: 3 } }
     : { pix: { expires_after_seconds: validity.pix, expires_at: null } }
 
-/** The payment intent once the payer has the slip or the code. */
 const waiting = (context: RequestContext, intent: PaymentIntent, method: LaterMethod): PaymentIntent => ({
   ...intent,
   next_action: nextActionOf(method, context.now + validity[method]),

@@ -38,10 +38,7 @@ const lineItems = (subscription: Subscription): ReadonlyArray<LineItem> =>
     makeItem({ price, product: { name: price.nickname }, quantity }, false)
   )
 
-/**
- * The next period's items with their prices, less a discount that still applies when that period begins. Does not use
- * the present time, since a renewal may be early.
- */
+/** Not by the present time, since a renewal may be early. */
 const pricedItems = ({ objects }: RequestContext, subscription: Subscription) => {
   const begins = Math.max(...subscription.items.data.map(({ current_period_end }) => current_period_end))
   const [id] = subscription.discounts

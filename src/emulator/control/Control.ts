@@ -58,10 +58,7 @@ const upsellBody = Schema.parseJson(
   Schema.Struct({ account: Schema.String, price: Schema.String, upsell: Schema.NullOr(Schema.String) })
 )
 
-/**
- * Lists an account's events with their notification states, oldest first, then its thin events; an unsent event has no
- * state. Without an account, lists the platform's.
- */
+/** Events with their notification states, oldest first, then thin ones; the platform's without an account. */
 const listEvents = (service: Service, notifier: Notifier, query: string) => {
   const account = new URLSearchParams(query).get("account") ?? service.platformId
   return service.store.transact((transaction) => {

@@ -10,7 +10,6 @@ import { makePayoutOf, movePayout, type PayoutOrder, type PayoutState } from "..
 import { type Service, transactNow } from "../Service.ts"
 import type { ApiVersion } from "../Versions.ts"
 
-/** Whether notifications can be sent there: an absolute http or https URL. */
 export const isTarget = (url: string): boolean => URL.canParse(url) && /^https?:\/\//i.test(url)
 
 /**
@@ -56,7 +55,6 @@ export interface AccountChange {
   readonly controlled?: boolean
 }
 
-/** Changes a connected account's relation to the platform; returns the resulting relation. */
 export const changeAccount = (service: Service, id: string, { controlled, restore, revoke }: AccountChange) =>
   happen(service, id, ({ platform }) => {
     if (revoke === true && restore === true) {

@@ -37,9 +37,7 @@ export interface Fault {
   readonly after?: number
   readonly account?: string
   readonly method?: string
-  /**
-   * Only calls to this path, such as `/v1/prices`; with a final star, to all paths with this prefix: `/v1/prices/*`.
-   */
+  /** Only calls to this path; with a final star, to all with this prefix: `/v1/prices/*`. */
   readonly path?: string
 }
 
@@ -59,9 +57,7 @@ const concerns = ({ account, method, path }: Fault, request: HttpRequest): boole
   (method === undefined || request.method === method.toUpperCase()) &&
   (path === undefined || isPath(path, request.path))
 
-/**
- * Creates an empty list of faults. If several match a call, only the one added first takes effect or counts the call.
- */
+/** If several match a call, only the one added first takes effect or counts the call. */
 export const makeFaults = (): Faults => {
   const waiting: Array<Fault> = []
   return {

@@ -82,10 +82,7 @@ const advance = (delivery: Delivery, attempts: number, { error, status }: Outcom
   lastError: error
 })
 
-/**
- * Records an attempt. Repeated identical failures are not written, so that an unreachable target does not fill the
- * journal; their number is written with the next different outcome.
- */
+/** Repeated identical failures are not written, so that an unreachable target does not fill the journal. */
 const record = (store: Store, { event, scope }: PendingDelivery, attempts: number, outcome: Outcome) =>
   store.transact((transaction) =>
     Effect.sync(() => {
@@ -151,10 +148,7 @@ const makeEntry = Effect.fnUntraced(function* (store: Store, entry: Entry, secre
 
 export type Secrets = Readonly<Record<Entry, string>>
 
-/**
- * Sends each event of the store's outbox until its target answers 2xx. Targets are stored, so that pending
- * notifications are sent after a restart.
- */
+/** Sends each event until its target answers 2xx, also after a restart. */
 export const makeNotifier = (store: Store, secrets: Secrets): Effect.Effect<Notifier, EmulatorError, Scope.Scope> =>
   Effect.gen(function* () {
     const agent = yield* Effect.acquireRelease(

@@ -65,7 +65,6 @@ const currentSession = (context: RequestContext, sessionId: string): OpenCheckou
   return { session: isOverdue(session, context.now) ? expireSession(context, session) : session, order }
 }
 
-/** The page of an open session, with its applied promotion code. */
 const form = (context: RequestContext, status: number, { order, session }: OpenCheckout, refusal?: string) => {
   const { account, objects, platform } = context
   const [discount] = session.discounts
@@ -155,7 +154,6 @@ const submit = (
     : Effect.flatMap(payerOf(submitted, session.currency), (payer) => act(context, checkout, submitted, payer))
 }
 
-/** Renders a session's page or performs its form's action, in one transaction. */
 const visit = (
   context: RequestContext,
   sessionId: string,

@@ -193,10 +193,7 @@ const endAccess = (service: Service, request: HttpRequest, input: FormInput) =>
 
 const operations = { token, deauthorize: endAccess } as const
 
-/**
- * The provider's OAuth: `/oauth/authorize` for an account's owner; `POST /oauth/token` and `POST /oauth/deauthorize`
- * for the platform, with its key and with refusals in OAuth's format.
- */
+/** `/oauth/authorize` for an account's owner; `POST /oauth/token` and `/oauth/deauthorize` for the platform. */
 export const oauth =
   (service: Service) =>
   (request: HttpRequest, name: string): Effect.Effect<HttpReply, ProviderError | EmulatorError> => {

@@ -103,7 +103,6 @@ const makePayment = (
         }
       ]
 
-/** An invoice of a subscription: paid, or open after a declined attempt. */
 export const makeInvoice = (context: RequestContext, terms: InvoiceTerms): Invoice => {
   const { customer, discount, items, paid, paymentIntent, reason, subscription } = terms
   const { now } = context

@@ -17,7 +17,6 @@ interface ListOptions<A, Object> {
   /** The filters that an object passes if its field of the same name has the value, or is in the range. */
   readonly fields: ReadonlyArray<keyof A & keyof Object>
   readonly matches?: (object: Object, params: A, context: RequestContext) => boolean
-  /** Refuses filters that name unknown objects, or that exclude each other. */
   readonly check?: (context: RequestContext, params: A) => Result<unknown>
   /** The word for one object in the message about an unknown cursor; by default the kind. */
   readonly noun?: string

@@ -16,7 +16,6 @@ import type {
 } from "../Records.ts"
 import { issuedBySelf } from "./Sales.ts"
 
-/** The plan, which the provider still shows next to a recurring price. */
 const planOf = (price: Price, recurring: NonNullable<Price["recurring"]>): SubscriptionItem["plan"] => ({
   id: price.id,
   object: "plan",

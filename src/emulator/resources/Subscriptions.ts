@@ -57,9 +57,7 @@ const isListed = (status: string, asked: (typeof listParams.Type)["status"]): bo
   }
 }
 
-/**
- * Cancels a subscription at once. A subscription that has ended is not found, as at the provider. Event: `….deleted`.
- */
+/** An ended subscription is not found, as at the provider. Event: `….deleted`. */
 export const cancelSubscription = Effect.fnUntraced(function* (
   context: RequestContext,
   params: typeof cancelParams.Type,
@@ -99,10 +97,7 @@ const cancellationAtEnd = (context: RequestContext, { items }: Subscription, end
   }
 })
 
-/**
- * Cancels a subscription at the end of its period, or withdraws that. Event: `….updated` if something changes. Error
- * (400): a subscription that has ended.
- */
+/** At the end of its period, or withdraws that. Event: `….updated` if something changes. */
 const update = Effect.fnUntraced(function* (
   context: RequestContext,
   params: typeof updateParams.Type,
@@ -137,10 +132,7 @@ const listItems = Effect.fnUntraced(function* (context: RequestContext, params: 
   )
 })
 
-/**
- * `/v1/subscriptions`: retrieve, list, update (`cancel_at_period_end`, `metadata`), cancel; `/v1/subscription_items`:
- * list. The hosted page creates them.
- */
+/** `/v1/subscriptions`: retrieve, list, update, cancel; `/v1/subscription_items`: list. */
 export const subscriptionRoutes: ReadonlyArray<Route> = [
   subscriptions.list(listParams, {
     fields: ["collection_method", "created", "customer"],

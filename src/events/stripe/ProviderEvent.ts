@@ -45,10 +45,7 @@ export interface Malformed {
   readonly reason: string
 }
 
-/**
- * `Malformed` for the fields at these paths. The paths come from a schema, so the reason is bounded and holds no
- * values.
- */
+/** The paths come from a schema, so the reason is bounded and holds no values. */
 export const malformedAt = (paths: ReadonlyArray<string>): Malformed => ({
   _tag: "Malformed",
   reason: `missing or not as expected: ${paths.join(", ")}`
@@ -120,10 +117,7 @@ export interface SoldItems {
   readonly productIds: ReadonlyArray<string>
 }
 
-/**
- * The fields of a provider event's object that filters may read (contract 7.6). Pure and total: anything missing or
- * unexpected is left out.
- */
+/** Pure and total: anything missing or unexpected is left out (contract 7.6). */
 
 /** The subjects, and whether the provider truncated a list, whose rest must then be fetched before filtering by it. */
 export interface FoundSubjects extends FilterSubjects {
@@ -199,10 +193,7 @@ const ofSubscription = (object: Json): FoundSubjects => {
   }
 }
 
-/**
- * Reads an invoice's lines: since 2025 they name price and product under `pricing`; before, the line held the price
- * itself.
- */
+/** Since 2025 they name price and product under `pricing`; before, the line held the price itself. */
 const ofInvoice = (object: Json): FoundSubjects => {
   const { items, truncated } = listOf(object["lines"])
   const details = items.map((line) => record(record(line["pricing"])["price_details"]))

@@ -31,7 +31,6 @@ export interface TranslationContext {
   readonly soldItems: SoldItems | null
 }
 
-/** Creates the envelope of a catalog type for the current provider event. */
 type Make = <T extends EventType>(type: T, data: EventData<T>) => EnvelopeOf<T>
 
 /** Turns one type of provider event into envelopes; none if it concerns no consumer. */
@@ -355,10 +354,7 @@ const decodeReference = Schema.decodeUnknownEither(
   Schema.Struct({ id: providerId("The session"), payment_link: orAbsent(Reference) })
 )
 
-/**
- * The record to look up before translating a provider event; `null` if the event is not about a checkout session, or is
- * malformed.
- */
+/** Null if the event is not about a checkout session, or is malformed. */
 export const soldItemsReference = (event: ProviderEvent): SoldItemsReference | null => {
   if (!Object.hasOwn(checkoutTranslators, event.type)) return null
   return Either.match(decodeReference(event.data.object), {

@@ -12,9 +12,7 @@ import type { AuditRecord, ListAudit } from "./AuditApi.ts"
 /** Sorts after every record's id. */
 const afterAll = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
-/**
- * The largest expected difference between a process's clock, from which ids are made, and the database's, in seconds.
- */
+/** In seconds: between a process's clock, from which ids are made, and the database's. */
 const clockDifference = 3600
 
 /** Whether a list has filters, and so may match little of a long log. */

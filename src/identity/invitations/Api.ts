@@ -76,7 +76,6 @@ export class InvitationsApi extends sessionGroup(
       .addError(errorSchema(ResourceNotFound))
   ) {}
 
-/** The invited person's operations. They need no credential but the mailed token. */
 export class InvitationApi extends HttpApiGroup.make("invitation")
   .add(
     HttpApiEndpoint.get("page", "/identity/invitation")

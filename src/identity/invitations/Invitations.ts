@@ -72,7 +72,6 @@ const makeParts = Effect.fnUntraced(function* (publicUrl: string) {
   const memberships = yield* makeMemberships
   const record = ({ author, organizationId }: Acting, action: AuditAction, id: string) =>
     audit({ organizationId, environment: null, author, action, targetId: id })
-  /** The role of the actor; fails if it may not invite. */
   const requireInviter = ({ author, organizationId }: Acting) =>
     Effect.filterOrFail(
       memberships.roleOf(organizationId, author),

@@ -16,7 +16,6 @@ const credentialsPerOrganization = 10
 
 export const perMinute = (limit: number): RateLimitPolicy => ({ limit, per: Duration.minutes(1) })
 
-/** Derives the limits from the requests per minute of one credential. */
 export const credentialPolicies = (rateLimitPerMinute: number): CredentialPolicies => ({
   own: perMinute(rateLimitPerMinute),
   organization: perMinute(credentialsPerOrganization * rateLimitPerMinute)

@@ -39,9 +39,7 @@ export interface NewKey {
   readonly author: Author
 }
 
-/**
- * The prefixes of new keys. Prefixes with `_live_` are of production and no others are, as the table's check requires.
- */
+/** As the table's check requires, prefixes with `_live_` are of production and no others are. */
 const forms = {
   test: { prefix: "pk_test_", environment: "sandbox" },
   live: { prefix: "pk_live_", environment: "production" }
@@ -53,10 +51,7 @@ const forms = {
  */
 export const maxKeys = 100
 
-/**
- * The hash of a key, which is stored and looked up: a key has 256 random bits, so a plain hash can't be reversed by
- * guessing.
- */
+/** A key has 256 random bits, so a plain hash can't be reversed by guessing. */
 const hashOf = (text: string): Buffer => createHash("sha256").update(text).digest()
 
 /** The maximum length of a key: longer values are not even hashed. */

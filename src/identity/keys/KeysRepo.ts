@@ -20,7 +20,6 @@ export interface KeyRow extends Pick<KeyRecord, "id" | "organizationId" | "envir
   readonly expiresIn: number | null
 }
 
-/** The statements on API keys, which are known by their hashes. */
 export const makeKeysRepo = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const prepare = yield* makePreparing
@@ -51,10 +50,7 @@ export const makeKeysRepo = Effect.gen(function* () {
   return {
     usable,
 
-    /**
-     * The statements that look a key up: `admit` also takes tokens, `look` writes nothing. Prepared once, since requests
-     * differ only in their parameters.
-     */
+    /** `admit` also takes tokens, `look` writes nothing. Prepared once, since only parameters differ. */
     prepared: (policies: CredentialPolicies) => {
       const parameters = parametersOf(sql, ["hash", "own", "returned", "organization", "organizationReturned"])
       return {
@@ -109,7 +105,6 @@ export const makeKeysRepo = Effect.gen(function* () {
 
     revokeAll: (organizationId: OrganizationId) => revoke(organizationId, sql`true`),
 
-    /** Records the time of the keys' last use, to the minute. */
     touch: (ids: ReadonlyArray<string>) => sql`
       UPDATE payments.api_keys SET last_used_at = date_trunc('minute', now())
       WHERE id = ANY (${ids}::uuid[]) AND (last_used_at IS NULL OR last_used_at < date_trunc('minute', now()))`

@@ -71,10 +71,7 @@ export const expandGrants = (grants: Iterable<Grant>): ReadonlySet<Permission> =
 /** Whether a caller without this permission gets `endpoint_management_forbidden` rather than `permission_denied`. */
 export const isWebhookPermission = Schema.is(WebhookPermission)
 
-/**
- * The permission that an operation needs: declared on its endpoint, and read there by the authentication, the OpenAPI
- * document and the permission tests.
- */
+/** Declared on endpoints; read by the authentication, the OpenAPI document and the permission tests. */
 export class RequiredPermission extends Context.Tag("connected-payments/identity/RequiredPermission")<
   RequiredPermission,
   Permission

@@ -56,10 +56,7 @@ const makeParts = Effect.gen(function* () {
     const member = yield* memberships.find(organizationId, personId)
     return member === undefined ? yield* new ResourceNotFound({ message: "There is no such member." }) : member
   })
-  /**
-   * Requires at least one owner: nobody removes the last one, not even themselves. Run after the change, in its
-   * transaction.
-   */
+  /** Nobody removes the last owner, not even themselves. Run after the change, in its transaction. */
   const requireOwner = (organizationId: OrganizationId) =>
     Effect.filterOrFail(
       memberships.owners(organizationId),
@@ -205,10 +202,7 @@ export class Members extends Context.Tag("connected-payments/identity/Members")<
       Member,
       OrganizationAlreadyExists | PermissionDenied | ResourceNotFound | ValidationFailed | ServiceUnavailable
     >
-    /**
-     * Changes a member. A role with access to every workspace clears the granted ones; a change back from it starts
-     * with none.
-     */
+    /** A role with access to every workspace clears the granted ones; a change back starts with none. */
     readonly update: (options: {
       readonly organizationId: OrganizationId
       readonly personId: string

@@ -23,9 +23,7 @@ const links: ReadonlyArray<RegExp> = [
   /[^\s@]@[^\s@]{1,253}\.[^\s@.]{2}/
 ]
 
-/**
- * Normalizes a name as a link would be read: one form each of letters, full stops, colons and slashes, and no joiners.
- */
+/** One form each of letters, full stops, colons and slashes, and no joiners, as a link would be read. */
 const plain = (name: string): string =>
   name
     .normalize("NFKC")

@@ -149,10 +149,7 @@ export class Organizations extends Context.Tag("connected-payments/identity/Orga
     readonly create: (
       options: NewOrganization
     ) => Effect.Effect<Organization, OrganizationAlreadyExists | ServiceUnavailable>
-    /**
-     * Creates an organization under an embedding team's own id, with both workspaces and without members. Does nothing
-     * if it exists already.
-     */
+    /** Under an embedding team's own id, without members. Does nothing if it exists already. */
     readonly adopt: (organization: ChangedOrganization) => Effect.Effect<void, ServiceUnavailable>
     /** Renames an organization. Owners only. Audited. */
     readonly rename: (

@@ -16,10 +16,7 @@ import {
 import type { Session } from "../Principal.ts"
 import { makeSignInRepo, type SessionRecord, type SessionRow } from "./SignInRepo.ts"
 
-/**
- * The hash under which a one-time or session token is stored: a token has 256 random bits, so a plain hash can't be
- * reversed by guessing.
- */
+/** A token has 256 random bits, so a plain hash can't be reversed by guessing. */
 export const tokenHash = (token: Redacted.Redacted): Buffer =>
   createHash("sha256").update(Redacted.value(token)).digest()
 
@@ -45,10 +42,7 @@ const make = Effect.gen(function* () {
   const repo = yield* makeSignInRepo
   const auditAll = yield* makeAuditAll
 
-  /**
-   * Writes to the audit log of the person's organization, without an environment; without an organization there is no
-   * log.
-   */
+  /** Without an organization there is no log. */
   const record = (
     { membership, personId }: Pick<Session, "membership" | "personId">,
     action: AuditAction,

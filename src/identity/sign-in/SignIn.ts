@@ -18,7 +18,6 @@ export interface BegunSession {
   readonly session: Session
 }
 
-/** Sign-in by e-mail link (the contract leaves the session's login open). */
 export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
   SignIn,
   {

@@ -107,10 +107,7 @@ export interface LinkPageOptions {
   readonly consoleUrl?: string | null
 }
 
-/**
- * The response to a mailed link: a redirect to the console's page, or `own` if there is no console. Browsers
- * keep the part after `#` across the redirect, so the token still reaches no server.
- */
+/** To the console's page, or `own` without one. Browsers keep the part after `#`, which no server gets. */
 export const linkPage = (
   { consoleUrl = null }: LinkPageOptions,
   name: "sign-in" | "invitation",

@@ -82,7 +82,6 @@ export const makeSignInRepo = Effect.map(SqlClient.SqlClient, (sql) => {
 
     find: (id: string) => sql<SessionRow>`${sessions} WHERE s.id = ${id}`,
 
-    /** Which of these hashes belong to sessions that have not ended. */
     existing: (hashes: ReadonlyArray<Buffer>) => sql<{ readonly hash: Buffer }>`
       SELECT s.token_hash AS hash FROM payments.sessions s WHERE s.token_hash = ANY(${hashes}::bytea[]) AND ${lasts}`,
 

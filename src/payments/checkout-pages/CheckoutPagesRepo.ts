@@ -34,7 +34,6 @@ export interface FoundRow extends PageRow {
   readonly connected: boolean
 }
 
-/** How long a deleted page's URL answers that the page is gone. */
 const keepDeleted = "400 days"
 
 type Statement<A> = Effect.Effect<A, SqlError.SqlError>

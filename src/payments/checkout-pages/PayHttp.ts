@@ -16,7 +16,6 @@ import { PayPagesApi } from "./PayApi.ts"
 import { type Choice, choiceOf, maxFormBytes, readFields } from "./PayForm.ts"
 import { messagePage, type PayPageOptions, payPage } from "./PayPage.ts"
 
-/** How often a client network may open pages, and submit their forms. */
 const views = { limit: 120, per: Duration.minutes(1) }
 const submissions = { limit: 20, per: Duration.minutes(1) }
 

@@ -132,7 +132,6 @@ export const payPage = (
   }: {
     readonly status?: number
     readonly headers?: Readonly<Record<string, string>>
-    /** The message above the form: what went wrong and what to do. */
     readonly alert?: string
     readonly entered?: Entered
   } = {}

@@ -30,9 +30,7 @@ export interface FromPage extends SessionPage {
 /** The provider's limit for a subscription's recurring lines, and for its one-time lines. */
 const maximumLines = 20
 
-/**
- * Refuses more lines than the provider accepts in a subscription, since its own refusal names neither limit nor line.
- */
+/** The provider's own refusal names neither limit nor line. */
 const checkLines = (terms: ReadonlyArray<PriceTerms>): Effect.Effect<void, ProviderRequestRefused> => {
   const recurring = terms.filter((of) => of.recurring).length
   return Math.max(recurring, terms.length - recurring) <= maximumLines
@@ -58,10 +56,7 @@ const make = Effect.gen(function* () {
   const returnUrls = yield* ReturnUrls
   const soldItems = yield* makeSoldItemsRepo
 
-  /**
-   * The provider refuses a mode that does not go with the kind of the prices, without a code. Callers who may not sell
-   * recurring prices get `permission_denied`.
-   */
+  /** Without a code; callers who may not sell recurring prices get `permission_denied`. */
   const explainRefusal = Effect.fnUntraced(function* (
     principal: Seller,
     { line_items, mode }: CreateCheckoutSession,
@@ -156,10 +151,7 @@ export class CheckoutSessions extends Context.Tag("connected-payments/payments/C
      * and optional items. Once the session is complete, these are the items sold.
      */
     readonly soldIn: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems, AccountFailure>
-    /**
-     * Like `soldIn`, and records the items, in case a crash prevented that when the session was created. Null if this
-     * service did not create the session.
-     */
+    /** Like `soldIn`, and records the items. Null if this service did not create the session. */
     readonly completeSoldItems: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems | null, AccountFailure>
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }

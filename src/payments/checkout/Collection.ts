@@ -3,10 +3,7 @@ import { PrintableText, text } from "../../platform/bounds/Text.ts"
 import { described, optional } from "../../platform/kit/Request.ts"
 import type { BrokenRule } from "../Schemas.ts"
 
-/**
- * The data that the provider's page collects from a payer. It is entered and stored there: personal data never passes
- * through this service.
- */
+/** Entered and stored at the provider: personal data never passes through this service. */
 
 const alphanumeric = (max: number, description: string) =>
   text({

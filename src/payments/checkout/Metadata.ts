@@ -2,18 +2,13 @@ import { Predicate } from "effect"
 import { text } from "../../platform/bounds/Text.ts"
 import { MetadataChange, MetadataValue, mergedMetadata, type ProviderObject, pairsOf } from "../Schemas.ts"
 
-/**
- * The metadata that marks sessions and payment links as created by this service. Their items are recorded; if a crash
- * prevented that, the service can read them from the provider.
- */
+/** Marks what this service created, whose items it can read from the provider after a crash. */
 export const checkoutMarker = { key: "svc_source", value: "connected-payments" } as const
 
-/** The metadata key of a session's checkout page id (contract 7.6). */
 export const pageKey = "svc_checkout_page"
 
 const reserved = "svc_"
 
-/** Whether an object's metadata marks it as created by this service. */
 export const isMarked = ({ metadata }: ProviderObject): boolean =>
   Predicate.isRecord(metadata) && metadata[checkoutMarker.key] === checkoutMarker.value
 

@@ -194,10 +194,7 @@ export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturn
         return { session: withoutLines(withoutSecrets(toJson(session))), soldItems: soldItemsOf(lines) }
       }).pipe(Effect.mapError(inOurNames(checkoutFieldNames))),
     retrieveCheckoutSession,
-    /**
-     * Stripe refuses to expire a session twice, without an error code. So the session is read; if it has expired, it is
-     * returned.
-     */
+    /** Stripe refuses a second time without an error code: an expired session is returned. */
     expireCheckoutSession: (account, id, { idempotencyKey }) =>
       named(
         call("checkout.sessions.expire", account, (client, scope) =>

@@ -149,10 +149,7 @@ type Refused = PermissionDenied | RateLimitExceeded | ServiceUnavailable
 export class AccountConnection extends Context.Tag("connected-payments/payments/AccountConnection")<
   AccountConnection,
   {
-    /**
-     * Returns the environment's account with its current status at the provider, or with the last reported one if that
-     * can't be read.
-     */
+    /** With its current status at the provider, or the last reported one if that can't be read. */
     readonly show: (tenant: Tenant) => Effect.Effect<Connection, ServiceUnavailable>
     /**
      * Starts or resumes the onboarding of the environment's account: the connected one, the former one if the platform

@@ -80,7 +80,6 @@ export const ConnectAccount = strict(
   }).annotations({ identifier: "ConnectAccount" })
 )
 
-/** The URL at which the account's owner continues, and its expiry. */
 export const OwnersUrl = Schema.Struct({
   url: described(Schema.String, "For the account's owner alone: open it at once, and do not store it. It works once"),
   expiresAt: ExpiresAt

@@ -83,10 +83,7 @@ const makeEnding = ({ accounts, platforms, provider, repo }: Parts) => {
   const isKept = (tenant: Tenant, accountId: string): Effect.Effect<boolean, SqlError.SqlError> =>
     repo.isNeeded(tenant, accountId)
 
-  /**
-   * Ends the platform's access at the provider; succeeds if it has already ended. If others need the access, it stays
-   * and must be ended later.
-   */
+  /** If others need the access, it stays and must be ended later. */
   const end = Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
     if (yield* isKept(tenant, accountId)) {
       return
@@ -264,7 +261,6 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
   const finish = makeFinish(parts, redeem)
 
   return {
-    /** Whether the platform is set up for authorizations in this environment. */
     isPossible: (environment: Environment): boolean => Option.isSome(parts.urlOf(environment, Redacted.make(""))),
     start,
     finish,

@@ -189,7 +189,6 @@ const authorizationStatements = ({ sql }: Parts) => ({
   })
 })
 
-/** The SQL of connecting accounts; nothing outside the slice imports this. */
 export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const parts = makeParts(sql)
   return { ...accountStatements(parts), ...onboardingStatements(parts), ...authorizationStatements(parts) }

@@ -22,9 +22,7 @@ export interface OnboardingPages {
   readonly refreshUrl: string
 }
 
-/**
- * A URL at which an account's owner continues. Whoever has it acts for the owner, so it is neither logged nor stored.
- */
+/** Whoever has it acts for the owner, so it is neither logged nor stored. */
 export interface OnboardingUrl {
   readonly url: Redacted.Redacted
   readonly expiresAt: Date

@@ -67,7 +67,6 @@ const imageHeaders = {
 }
 
 export interface ImageBounds {
-  /** How many images a process sends to clients at the same time. */
   readonly imageConcurrency: number
 }
 

@@ -15,10 +15,7 @@ export interface ImageContent {
   readonly bytes: Stream.Stream<Uint8Array, ServiceUnavailable>
 }
 
-/**
- * Keeps product images, by the hash of their bytes, until an operator removes them. Replace its layer to store them
- * elsewhere.
- */
+/** Keeps images by the hash of their bytes. Replace its layer to store them elsewhere. */
 export class ImageStore extends Context.Tag("connected-payments/images/ImageStore")<
   ImageStore,
   {

@@ -8,7 +8,6 @@ import { readBytes, type UnreadableRequest } from "../../server/Body.ts"
 
 export const maxImageBytes = 4 * 1024 * 1024
 
-/** How many bytes a form may have in addition to its image. */
 const maxFormOverhead = 16 * 1024
 
 /** How many times a form may contain its boundary; one image needs two. */

@@ -73,9 +73,7 @@ interface Signer {
   readonly hashing: Stripe.CryptoProvider
 }
 
-/**
- * Whether the header signs this text under the secret. Malformed signatures make the package throw plain errors, too.
- */
+/** Malformed signatures make the package throw plain errors, too. */
 const isSigned = (text: string, header: string, { hashing, secret }: Signer, now: number): boolean => {
   const { signature } = Stripe.webhooks
   if (signature === null) return false

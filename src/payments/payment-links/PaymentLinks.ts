@@ -41,10 +41,7 @@ export const makePaymentLinks = Effect.gen(function* () {
     return created.link
   })
 
-  /**
-   * Copies a link's metadata to its payments or subscriptions. Another change may come in between, so the answer is
-   * compared again.
-   */
+  /** Another change may come in between, so the answer is compared again. */
   const carry = (
     account: ConnectedAccount,
     link: ProviderObject,
@@ -116,9 +113,7 @@ const carriedOf = (link: ProviderObject): CarriedMetadata | undefined => {
 const sellsRecurring = (link: unknown): boolean =>
   Predicate.isRecord(link) && Predicate.isRecord(link["subscription_data"])
 
-/**
- * Checks that a caller may see the stored answer to a link's creation, which needs the same permission as the creation.
- */
+/** Which needs the same permission as the creation. */
 export const mayHaveLink =
   (principal: PrincipalShape) =>
   (link: unknown): Effect.Effect<void, PermissionDenied> =>

@@ -26,7 +26,6 @@ import type { CreatePaymentLink, ListPaymentLinks, UpdatePaymentLink } from "./A
 
 export type NewPaymentLink = CreatePaymentLink & SubscriptionTerms & { readonly mode: "payment" | "subscription" }
 
-/** The metadata that a link's payments or subscriptions get from it. */
 export interface CarriedMetadata {
   readonly mode: "payment" | "subscription"
   readonly metadata: Readonly<Record<string, string>>
@@ -51,10 +50,7 @@ const expanded = { expand: ["line_items"] }
 
 const linesConcurrency = 5
 
-/**
- * The parameters of a new payment link. Stripe copies its metadata to its sessions; the service copies it to the
- * payment or subscription.
- */
+/** Stripe copies its metadata to its sessions; the service copies it to the payment or subscription. */
 export const paymentLinkParams = (params: NewPaymentLink): Stripe.PaymentLinkCreateParams => {
   const { line_items, metadata, mode, trialPeriodDays, ...rest } = params
   const carried = { metadata: { ...metadata } }

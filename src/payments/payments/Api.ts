@@ -40,7 +40,6 @@ export class PaymentIntentsApi extends providerGroup(
     )
   ) {}
 
-/** Body of `POST P/refunds`: names either the payment intent or the charge. */
 export const CreateRefund = strict(
   Schema.Struct({
     payment_intent: optional(referenceTo("payment_intent"), "The payment to refund; or else `charge`"),

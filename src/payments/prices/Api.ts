@@ -39,7 +39,6 @@ const productRules = (price: {
     : [{ path: ["product_data"], message: "is not accepted together with product: send one of the two" }]
 }
 
-/** A price's lookup name, chosen by the integrator and unique per account. */
 const LookupKey = ProviderText(200)
 
 const transfer = {
@@ -106,7 +105,6 @@ export const UpdatePrice = strict(
 )
 export type UpdatePrice = typeof UpdatePrice.Type
 
-/** Maximum number of lookup keys in a query, the provider's limit. */
 const maximumLookupKeys = 10
 
 /** Lookup keys in a query, as a repeated parameter; a single one arrives as a string. */

@@ -98,10 +98,7 @@ export class Prices extends Context.Tag("connected-payments/payments/Prices")<
   static readonly layer: Layer.Layer<Prices, never, Provider | Accounts> = Layer.effect(Prices, make)
 }
 
-/**
- * The trial of a subscription at several prices: the longest, since no price may be charged before its own trial has
- * ended.
- */
+/** The longest, since no price may be charged before its own trial has ended. */
 export const trialOf = (terms: ReadonlyArray<PriceTerms>): number | null => {
   const trials = terms.flatMap(({ trialPeriodDays }) => (trialPeriodDays === null ? [] : [trialPeriodDays]))
   return trials.length === 0 ? null : Math.max(...trials)

@@ -207,10 +207,7 @@ const withoutSecretsIn = (part: unknown): unknown => {
   return Predicate.isReadonlyRecord(part) ? withoutSecrets(part) : part
 }
 
-/**
- * Returns an object without the secrets that let a payer's browser act on it: its own and those of nested objects, such
- * as the source of an older charge.
- */
+/** That let a payer's browser act on it: its own and those of nested objects. */
 export const withoutSecrets = (object: ProviderObject): ProviderObject => {
   const shown: Record<string, unknown> = {}
   for (const [name, part] of Object.entries(object)) {
@@ -243,15 +240,11 @@ export type StripeCall = <A>(
   options?: CallOptions
 ) => ProviderCall<A>
 
-/** The object that a call returns, as the API shows it. */
 export const one = (object: ProviderCall<unknown>) => Effect.map(object, (answer) => withoutSecrets(toJson(answer)))
 
-/**
- * The object of a call with its id in the path: a refusal of that id names the field `id`, whatever Stripe calls it.
- */
+/** A refusal of that id names the field `id`, whatever Stripe calls it. */
 export const named = (object: ProviderCall<unknown>) => Effect.mapError(one(object), inOurNames(pathIdNames))
 
-/** The page that a call returns, as the API shows it. */
 export const page = (answer: ProviderCall<unknown>) => Effect.map(answer, toPage)
 
 /** The page of a call with an object's id in the path: as with `named`, a refusal of that id names `id`. */

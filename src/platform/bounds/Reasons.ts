@@ -15,7 +15,6 @@ export interface Found {
   readonly issue: ParseResult.ParseIssue
   /** The issue of the whole field: its schema and its value as sent. */
   readonly field: ParseResult.ParseIssue
-  /** The issue of the object that holds the field, if any. */
   readonly parent: ParseResult.ParseIssue | undefined
 }
 
@@ -52,13 +51,10 @@ export const partsOfReason = (reason: string): { readonly rule: string; readonly
     : { rule: reason.slice(0, at), got: reason.slice(at + gotMark.length) }
 }
 
-/** The number of characters up to which a text is counted. */
 const countedCharacters = 10_000
 
-/** The longest name for which another is suggested, in UTF-16 units. */
 const longestSuggested = 40
 
-/** The largest edit distance of two names that counts as a misspelling. */
 const maxDistance = 2
 
 /** The edit distance of two texts: how many characters to add, remove or replace. */

@@ -9,7 +9,6 @@ import { enumerated } from "./Rules.ts"
 
 export const maxRefusedFields = 20
 
-/** The maximum length of a field's name in an error, in characters. */
 export const maxFieldLength = 200
 
 export const maxMessageLength = 2000

@@ -137,7 +137,6 @@ const keywordsOf = (ast: SchemaAST.AST): Keywords => {
   }
 }
 
-/** The members of a union, including those of unions within it. */
 const membersOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> => {
   const from = behind(ast)
   if (from !== undefined && ast._tag !== "Refinement") return membersOf(from)

@@ -150,10 +150,7 @@ const wireSchema = (documentation: ErrorDocumentation, identifier: string) =>
 
 const schemas = new Map<DocumentedErrorClass, unknown>()
 
-/**
- * The schema of an error class for `HttpApi` declarations: documents its status and body, and decodes to the class in
- * the client.
- */
+/** Documents its status and body, and decodes to the class in the client. */
 export const errorSchema = <A extends ApiError>(errorClass: DocumentedErrorClass<A>): Schema.Schema<A, ErrorBody> => {
   const known = schemas.get(errorClass)
   if (known !== undefined) {

@@ -149,7 +149,6 @@ export class DeliveryNotFailed extends documented("DeliveryNotFailed", {
   remedy: "Read the delivery: nothing has to be sent again."
 }) {}
 
-/** Re-send of a delivery that has had all of its 12 attempts. */
 export class DeliveryRetryLimitReached extends documented("DeliveryRetryLimitReached", {
   status: 409,
   code: "delivery_retry_limit_reached",

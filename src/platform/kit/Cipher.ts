@@ -25,10 +25,7 @@ const tagLength = 16
 export class Cipher extends Context.Tag("connected-payments/kit/Cipher")<
   Cipher,
   {
-    /**
-     * Encrypts under the current master key. `context` names the row: a ciphertext moved to another row does not
-     * decrypt.
-     */
+    /** `context` names the row: a ciphertext moved to another row does not decrypt. */
     readonly encrypt: (secret: Redacted.Redacted, context: string) => Effect.Effect<Encrypted>
     readonly decrypt: (encrypted: Encrypted, context: string) => Effect.Effect<Redacted.Redacted, DecryptionFailed>
   }

@@ -67,7 +67,6 @@ const refusals: Readonly<Record<RateLimitScope, (limit: number) => string>> = {
     `Your network address may fail to authenticate, or ask this without a credential, ${limit} times per minute`
 }
 
-/** The error if a bucket has no token for a request. */
 export const rateLimitExceeded = (
   scope: RateLimitScope,
   { limit }: RateLimitPolicy,
@@ -75,7 +74,6 @@ export const rateLimitExceeded = (
 ): RateLimitExceeded =>
   new RateLimitExceeded({ message: `${refusals[scope](limit)}; wait as long as Retry-After says.`, retryAfter })
 
-/** The state of one bucket of a credential, and its limit. */
 export interface ScopedState {
   readonly scope: RateLimitScope
   readonly policy: RateLimitPolicy
@@ -117,10 +115,7 @@ const bucketEmpty = (view: BucketView, policy: RateLimitPolicy, now: number, cos
 const make = Effect.map(SqlClient.SqlClient, (sql): RateLimits["Type"] => {
   const views = new BoundedMap<BucketView>(maxViews)
 
-  /**
-   * Asks the database, one request at a time per bucket, unless the previous one has just found that the bucket is
-   * empty.
-   */
+  /** One request at a time per bucket, unless the previous one found that it is empty. */
   const ask = Effect.fnUntraced(function* (name: string, view: BucketView, policy: RateLimitPolicy, cost: number) {
     const now = yield* monotonicMillis
     if (tokensAtMost(view, policy, now) < cost) {

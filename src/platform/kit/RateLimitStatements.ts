@@ -2,16 +2,12 @@ import type { SqlClient, SqlError, Statement } from "@effect/sql"
 import { Duration, Effect } from "effect"
 import { batchSize } from "../storage/Batches.ts"
 
-/**
- * A bucket holds `limit` tokens, a request takes one or more, and it refills continuously within `per`. Buckets are in
- * the database, shared by all processes.
- */
+/** Refills continuously within `per`. Buckets are in the database, shared by all processes. */
 export interface RateLimitPolicy {
   readonly limit: number
   readonly per: Duration.Duration
 }
 
-/** The result of taking tokens from a bucket in the database. */
 export interface Taken {
   readonly tokens: number
   readonly granted: number

@@ -22,10 +22,7 @@ export const newRequestId = (): string => `req_${crypto.randomUUID().replaceAll(
 /** The page size of our own lists, by default. */
 export const defaultPageSize = 10
 
-/**
- * The maximum that a count reaches: this number means that many or more. Counting further would take longer than a
- * request may.
- */
+/** Means that many or more: counting further would take longer than a request may. */
 export const mostCounted = 10_000
 
 export const shownDeliveries = 100
@@ -191,10 +188,7 @@ export const noFields = (message: string) =>
 
 export const NoQuery = noFields("is unknown: this operation takes no query parameters")
 
-/**
- * Whether a client already has the version with this tag (`If-None-Match`: a list of tags, including weak ones, or
- * `*`).
- */
+/** `If-None-Match` is a list of tags, including weak ones, or `*`. */
 export const hasEntityTag = (ifNoneMatch: string | undefined, tag: string): boolean =>
   (ifNoneMatch ?? "").split(",").some((part) => ["*", tag, `W/${tag}`].includes(part.trim()))
 
@@ -236,7 +230,6 @@ export const pathOf = (url: string): string => {
   return target.slice(0, end)
 }
 
-/** The text after a request's path, without the character that separates them. */
 export const queryTextOf = (url: string): string => {
   const [target, end] = read(url)
   return target.slice(end + 1)

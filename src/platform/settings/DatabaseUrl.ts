@@ -13,14 +13,12 @@ export interface Host {
  */
 export type SessionKind = "any" | "read-write" | "primary" | "standby"
 
-/** Where to connect, as read from a URL. */
 export interface DatabaseTarget {
   /** The URL with at most one host, as `pg` reads it. */
   readonly url: string
   /** Two or more hosts; none if the URL names one, which `pg` resolves. */
   readonly hosts: ReadonlyArray<Host>
   readonly kind: SessionKind
-  /** Whether the URL sets `target_session_attrs`. */
   readonly saysKind: boolean
 }
 

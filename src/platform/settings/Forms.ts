@@ -39,7 +39,6 @@ export const text: Form<string> = validated(
   (value) => value !== ""
 )
 
-/** A secret that is valid as text. */
 export const secret = (message: string, isValid: (value: string) => boolean): Form<Redacted.Redacted> =>
   validated(form(Config.redacted()), message, (value) => isValid(Redacted.value(value)))
 
@@ -58,20 +57,15 @@ export const secrets = (
     return Arr.isNonEmptyReadonlyArray(redacted) ? Either.right(redacted) : Either.left("must name at least one secret")
   })
 
-/** Any text, kept secret. */
 export const anySecret: Form<Redacted.Redacted> = form(Config.redacted())
 
-/** `true` or `false`. */
 export const flag: Form<boolean> = form(Config.boolean())
 
-/** One of several words. */
 export const oneOf = <const Words extends ReadonlyArray<string>>(...words: Words): Form<Words[number]> =>
   form(Config.literal(...words)())
 
-/** The lowest level that is logged. */
 export const logLevel = form(Config.logLevel())
 
-/** A whole number within bounds, both included. */
 export const whole = ({ max, min }: { readonly min: number; readonly max: number }): Form<number> => ({
   ...validated(
     // Digits only: an empty text would be read as 0
@@ -104,7 +98,6 @@ export const duration = ({
   }
 }
 
-/** An absolute http or https URL. */
 export const httpUrl: Form<URL> = parsed(text, (value) => {
   const url = URL.canParse(value) ? new URL(value) : undefined
   return url !== undefined && (url.protocol === "https:" || url.protocol === "http:")
@@ -112,7 +105,6 @@ export const httpUrl: Form<URL> = parsed(text, (value) => {
     : Either.left("must be an http or https URL")
 })
 
-/** Origins, comma-separated. */
 export const origins: Form<ReadonlyArray<string>> = validated(
   mapped(text, (value) => value.split(",").map((origin) => origin.trim())),
   "must be a list of origins, e.g. https://app.example",
@@ -144,7 +136,6 @@ const parseNetworks = (value: string): Either.Either<TrustedProxies, string> => 
 /** Addresses and networks (`10.0.0.0/8`), comma-separated. */
 export const networks: Form<TrustedProxies> = parsed(text, parseNetworks)
 
-/** Private networks, comma-separated. */
 export const privateNetworks: Form<TrustedProxies> = validated(
   networks,
   "must be a list of private networks: within 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, 100.64.0.0/10 or fc00::/7",

@@ -68,10 +68,8 @@ export const optional = <A>(
 /** Settings under the program's names for them. */
 export type Fields = Readonly<Record<string, Documented<unknown>>>
 
-/** The values of settings, once read. */
 export type ValuesOf<F extends Fields> = { readonly [K in keyof F]: Config.Config.Success<F[K]> }
 
-/** The reader of several settings. */
 export interface Group<F extends Fields> extends Documented<ValuesOf<F>> {
   readonly fields: F
 }

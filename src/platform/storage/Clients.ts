@@ -35,10 +35,7 @@ const takeOverBound = (client: pg.Client): number => {
   return Number.isFinite(millis) ? millis : 0
 }
 
-/**
- * The error of a server that stopped answering. Has a code, as Node's connection errors do: logs show the code, but no
- * message.
- */
+/** With a code, as Node's connection errors have: logs show it, but no message. */
 const silence = (millis: number) =>
   Object.assign(new Error(`The database has not answered for ${millis} ms`), { code: "ETIMEDOUT" })
 

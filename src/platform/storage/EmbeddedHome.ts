@@ -63,7 +63,6 @@ const ifPresent = <A>(operation: () => Promise<A>) =>
 
 export const statOptional = (path: string) => ifPresent(() => stat(path))
 
-/** The trimmed content of a file; `None` if it does not exist. */
 export const readTextFile = (path: string) => ifPresent(async () => (await readFile(path, "utf8")).trim())
 
 /** Writes a file atomically: a reader, even after a crash, finds the old content or the new, never a part. */
@@ -81,7 +80,6 @@ const makeDirectory = (path: string, mode: number) =>
     if (first !== undefined) await chmod(path, mode)
   })
 
-/** The operating system account that owns a cluster and runs its server. */
 interface Account {
   readonly name: string
   readonly uid: number

@@ -51,7 +51,6 @@ export interface EmbeddedPostgres {
   readonly port: number
 }
 
-/** The name of the superuser of the cluster, and of the database. */
 const payments = "payments"
 const draftPrefix = "cluster.init-"
 const pollInterval = Schedule.spaced("10 millis")

@@ -17,7 +17,6 @@ interface Declared {
   readonly about: string
 }
 
-/** Every metric, by its name. */
 export const metricTable = {
   "http.server.request.duration": {
     kind: "histogram",
@@ -143,7 +142,6 @@ export const unitTag = "unit"
 
 /** Writes metrics. All methods except `observe` are plain calls, for the hottest paths; they don't throw. */
 export interface MetricsWriter {
-  /** Records a duration in seconds. */
   readonly record: <Name extends NameOf<"histogram">>(name: Name, value: number, attributes: AttributesOf<Name>) => void
   /** Adds to a counter, by default 1. Adding 0 exports it before anything was counted. */
   readonly count: <Name extends NameOf<"counter">>(name: Name, attributes: AttributesOf<Name>, by?: number) => void

@@ -100,7 +100,6 @@ export const exportMetrics = (resource: Resource, protocol: Protocol): Effect.Ef
 
 /** The log over OTLP: the same lines as written, each with its span. */
 
-/** The severities of OpenTelemetry's log model. */
 const severities = { TRACE: 1, DEBUG: 5, INFO: 9, WARN: 13, ERROR: 17, FATAL: 21 } as const satisfies Record<
   LineLevel,
   number
@@ -174,7 +173,6 @@ const exportLogs = (resource: Resource, protocol: Protocol): Effect.Effect<Expor
     }
   })
 
-/** The resource that identifies this process; the environment's attributes take precedence. */
 const resource: Effect.Effect<Resource> = Effect.sync(() =>
   resourceFromAttributes({
     "service.name": "connected-payments",
@@ -233,7 +231,6 @@ const exportTraces = (resource: Resource, protocol: Protocol): Effect.Effect<Exp
     return { layer, close: () => processor.forceFlush().then(() => processor.shutdown()) }
   })
 
-/** Exports the signals that are on, until the scope closes. */
 export const openTelemetryLayer = (signals: Signals): Layer.Layer<never> =>
   Layer.unwrapScoped(
     Effect.gen(function* () {

@@ -4,14 +4,12 @@ import { Metrics, observeMetrics } from "./Metrics.ts"
 
 /** Metrics of the process itself, observed when metrics are exported. */
 
-/** A pool of connections, as `pg.Pool` counts them. */
 interface Pool {
   readonly totalCount: number
   readonly idleCount: number
   readonly waitingCount: number
 }
 
-/** Reports a pool's use until the scope closes. */
 export const observePool = (pool: Pool) =>
   observeMetrics((metrics) =>
     Effect.sync(() => {

@@ -32,7 +32,6 @@ const referredFrom = (part: unknown, schemas: Json): ReadonlySet<string> => {
   return found
 }
 
-/** The two credentials; if a request carries both, the key decides. */
 const securitySchemes: { readonly [Name in Credential]: object } = {
   apiKey: {
     type: "apiKey",
@@ -131,7 +130,6 @@ const describeOperation = (operation: Operation, described: MutableJson, schemas
   }
 }
 
-/** Names the resource of a provider object in an answer, in place. */
 const describeResource = (operation: Operation, described: MutableJson): void => {
   const answered = recordIn(described, "responses", "200", "content", "application/json")
   const resource = resourceOf(operation.group, operation.name)

@@ -24,7 +24,6 @@ const allowed = {
   font: "data:"
 } as const
 
-/** The configuration of the page; see Scalar's documentation. */
 const configuration = {
   url: documentPaths.openApi,
   authentication: { preferredSecurityScheme: "apiKey" },

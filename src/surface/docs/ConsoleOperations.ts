@@ -7,7 +7,6 @@ import { operations } from "../contract/Api.ts"
  * several times as large as the console itself.
  */
 
-/** The path of the generated module from `src`. */
 export const consoleOperationsPath = "console/api/operations.ts"
 
 /** Groups whose operations are not for people's browsers, or are pages themselves. */

@@ -19,7 +19,6 @@ import { publishedDocument } from "./PublishedDocument.ts"
 const stylePath = guidePath("style.css")
 const searchPath = guidePath("search")
 
-/** The public paths of the pages. */
 export const guidePaths: ReadonlyArray<string> = [guidesPath, stylePath, searchPath, ...guideNames.map(guidePath)]
 
 const headers = policyHeaders({ style: "'self'", img: "data:", form: "'self'" })
@@ -27,7 +26,6 @@ const headers = policyHeaders({ style: "'self'", img: "data:", form: "'self'" })
 /** Revalidated each time, since a new version of the service may differ; the answer is 304 if nothing changed. */
 const cacheControl = "no-cache"
 
-/** A guide as it is shown. */
 interface Rendered extends Guide {
   readonly path: string
   readonly sections: ReadonlyArray<Section>
@@ -123,7 +121,6 @@ ${groups.join("\n")}`
   return pageOf({ title: "Guides of connected-payments", path: guidesPath, main, guides })
 }
 
-/** The query of a search, trimmed and bounded. */
 const queryOf = (url: string): string => {
   const begin = url.indexOf("?")
   const asked = begin === -1 ? null : new URLSearchParams(url.slice(begin + 1)).get("q")

@@ -42,7 +42,6 @@ const scriptOf = (html: string): string => {
   return html.slice(start + "<script>".length, end)
 }
 
-/** The large documents, by the names of their files in a build. */
 export interface LargeDocuments {
   /** The OpenAPI document, as JSON. */
   readonly "openapi.json": string
@@ -60,7 +59,6 @@ const builtFolder = new URL("docs/", codeFolder)
 
 const builtDocument = (name: keyof LargeDocuments): Promise<string> => readFile(new URL(name, builtFolder), "utf8")
 
-/** Reads the large documents of a build, or creates them. */
 export const readLargeDocuments = async (): Promise<LargeDocuments> => {
   try {
     return {
@@ -73,7 +71,6 @@ export const readLargeDocuments = async (): Promise<LargeDocuments> => {
   }
 }
 
-/** Writes the large documents into a build's folder, where `readLargeDocuments` finds them. */
 export const writeLargeDocuments = async (folder: URL): Promise<void> => {
   await mkdir(folder, { recursive: true })
   for (const [name, body] of Object.entries(await makeLargeDocuments())) await writeFile(new URL(name, folder), body)

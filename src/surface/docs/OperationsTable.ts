@@ -53,7 +53,6 @@ const rowsOf = (document: unknown): ReadonlyArray<Row> =>
     }
   })
 
-/** Errors that several operations have in common, listed once. */
 interface ErrorSet {
   readonly name: string
   readonly codes: ReadonlySet<string>
@@ -109,7 +108,6 @@ const line = (
   return `| ${pathOf(operation)} | ${summary} | ${needs} | ${idempotency} | ${[...whole.map(({ name }) => name), ...own].join(", ")} |`
 }
 
-/** The table in Markdown, from the API's declarations. */
 export const operationsTable = (): string => {
   const rows = rowsOf(OpenApi.fromApi(Api))
   const sets = errorSets(rows)

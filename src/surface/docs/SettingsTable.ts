@@ -6,10 +6,8 @@ import type { SettingRow } from "../../platform/settings/Setting.ts"
 
 const rows: ReadonlyArray<SettingRow> = [...settingRows, ...exporterRows]
 
-/** The settings that the table names. */
 export const documentedSettings: ReadonlyArray<string> = rows.map(({ name }) => name)
 
-/** The settings that are required or refused with `MODE=production`. */
 export const documentedInProduction = (what: "required" | "refused"): ReadonlyArray<string> =>
   rows.filter(({ production }) => production === what).map(({ name }) => name)
 

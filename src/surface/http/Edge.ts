@@ -64,7 +64,6 @@ const decodePart = (part: string): string | null => {
   }
 }
 
-/** The reason for each refused field of one part of a request. */
 const refusedBy = (
   schema: Option.Option<Schema.Schema<never, unknown>>,
   input: unknown,

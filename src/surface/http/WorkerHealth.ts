@@ -18,7 +18,6 @@ export interface WorkerHealthOptions {
 /** The maximum number of open connections: the oldest is closed, so that idle clients block no check. */
 const connectionLimit = 64
 
-/** How long a client may take to send its request, in milliseconds. */
 const requestTimeout = 5000
 
 const maxHeadBytes = 16 * 1024

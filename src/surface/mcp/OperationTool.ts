@@ -26,7 +26,6 @@ import { makeTool, NoArguments, type Tool } from "./Tool.ts"
  */
 export type Repeats = "derived" | "new"
 
-/** A tool's additions to its operation. */
 export interface OperationToolOptions {
   readonly name: string
   /**

@@ -78,7 +78,6 @@ const usedSoFar = (services: ReadonlyArray<{ readonly pid: number }>, { postmast
 export interface Cost {
   readonly count: number
   readonly rate: number
-  /** Of the service's processes. */
   readonly processor: number
   readonly postgres: number
   /** How often a thread of theirs was woken. */
@@ -331,7 +330,6 @@ export const queueAgain = (database: Database, count: number) =>
 export const fillQueue = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, count: number) =>
   Effect.zipRight(fillHistory(database, endpoints, count), queueAgain(database, count))
 
-/** Tells the workers that something is due. */
 export const wakeWorkers = ({ query }: Database) => query("SELECT pg_notify('connected_payments_deliveries', 'bench')")
 
 /** Adds one delivery whose body tells the time, and wakes the workers. */

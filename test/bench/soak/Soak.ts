@@ -60,7 +60,6 @@ const addOldDays = (database: Database, organizationId: string, ...daysAgo: Read
     yield* database.query("UPDATE payments.days SET used_at = now()")
   })
 
-/** Retention of a day whose time has come. */
 const dropDay = (database: Database) =>
   Effect.gen(function* () {
     yield* database.query(

@@ -14,7 +14,6 @@ export const withWorker = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.scoped(Effect.zipRight(Effect.provide(Layer.build(deliveryLayer(options)), services), effect))
   )
 
-/** A tenant with one endpoint at a real consumer. */
 export const makeDestination = Effect.fnUntraced(function* (events: ReadonlyArray<string> = ["payment.succeeded"]) {
   const { request } = yield* TestService
   const tenant = yield* makeTenant
@@ -29,7 +28,6 @@ export const makeDestination = Effect.fnUntraced(function* (events: ReadonlyArra
   return { tenant, consumer, id, secret, base, send, test, rotate }
 })
 
-/** A payment of the tenant's, reported by the provider. */
 export const payment = (tenant: Tenant) => accepted(notify(notification(tenant.accountId)))
 
 /** Waits until the consumer has received so many requests, and answers the last. */

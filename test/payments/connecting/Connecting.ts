@@ -27,10 +27,8 @@ export const urlIn = (answer: Answer): URL => {
   return new URL(String(answer.json["url"]))
 }
 
-/** Opens a page of the provider's in a browser. */
 export const open = (url: URL | string) => raw("", String(url))
 
-/** Presses a button of a page of the provider's. */
 export const press = (url: URL | string, fields: Readonly<Record<string, string>>) =>
   raw("", String(url), { method: "POST", body: new URLSearchParams(fields) })
 
@@ -45,7 +43,6 @@ export const complete = (link: URL, action: "finish" | "partial" | "leave", name
     return target(yield* press(target(yield* open(link)), { action, name }))
   })
 
-/** Follows the consent URL, and presses a button there. */
 export const consent = (url: URL, fields: Readonly<Record<string, string>>) =>
   Effect.map(press(url, { account: "new", action: "connect", ...fields }), target)
 
@@ -72,7 +69,6 @@ export const platform = Effect.map(TestService, ({ emulator, options }) => {
   return sdk(emulator.url, undefined, Redacted.value(credentials.value.secretKey))
 })
 
-/** Whether the platform may act for an account. */
 export const hasAccess = (accountId: string) =>
   Effect.flatMap(platform, (stripe) =>
     Effect.promise(() =>

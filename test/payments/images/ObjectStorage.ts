@@ -10,9 +10,7 @@ import { listening } from "../../harness/Listening.ts"
 export interface ObjectStorage {
   readonly url: URL
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string; readonly region: string }
-  /** Every object by its key. */
   readonly objects: ReadonlyMap<string, { readonly contentType: string; readonly bytes: Uint8Array }>
-  /** Methods and statuses, in their order. */
   readonly answers: ReadonlyArray<string>
   /** From now on every request is answered with this status; undefined: as it should be. */
   readonly fail: (status: number | undefined) => void

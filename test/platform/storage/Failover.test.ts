@@ -65,7 +65,6 @@ describe("when its primary is killed and the replica promoted, the service", () 
 const pidOf = (sql: SqlClient.SqlClient) =>
   Effect.map(sql<{ pid: number }>`SELECT pg_backend_pid() AS pid`, ([row]) => row?.pid)
 
-/** A host that takes every connection and says nothing. */
 const silentHost = Effect.suspend(() => listening(createServer()))
 
 describe("a pool of connections", () => {

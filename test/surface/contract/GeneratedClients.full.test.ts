@@ -33,7 +33,6 @@ const workFolder = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-/** What a generated client is given. */
 const access = Effect.map(TestService, ({ baseUrl, organization }) => ({
   BASE_URL: baseUrl,
   ORGANIZATION_ID: organization.id,

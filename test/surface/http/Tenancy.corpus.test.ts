@@ -20,7 +20,6 @@ import {
   type Things
 } from "./Samples.ts"
 
-/** What the tenants have before the first test. */
 class Fixture extends Context.Tag("test/Tenancy/Fixture")<
   Fixture,
   {
@@ -89,13 +88,11 @@ const send = (operation: Operation, how: { organizationId?: string; things?: Thi
     })
   })
 
-/** Whether an operation is a list in pages. */
 const takesCursor = ({ endpoint }: Operation): boolean =>
   Option.exists(endpoint.urlParamsSchema, ({ ast }) =>
     SchemaAST.getPropertySignatures(SchemaAST.encodedAST(ast)).some(({ name }) => name === "starting_after")
   )
 
-/** A cursor of the right form that names nothing. */
 const unknownCursor = (operation: Operation): string =>
   isProviderOperation(operation)
     ? "unknown_cursor"
@@ -259,16 +256,14 @@ onSharedService("tenancy", (it) => {
                 organizationId
               )
             )
-          yield* Effect.all(
-            [
-              denied(organization.id, stranger.testKey),
-              denied(organization.id, stranger.liveKey),
-              denied(stranger.id, key),
-              denied("01a1fcfb-855f-758a-8a83-c113f9e1051b", key),
-              ...someOf(["not-a-uuid", "00000000", `${organization.id}x`, "%00", "%ff"], turn).map(malformed)
-            ],
-            atOnce
-          )
+          const refusals = [
+            denied(organization.id, stranger.testKey),
+            denied(organization.id, stranger.liveKey),
+            denied(stranger.id, key),
+            denied("01a1fcfb-855f-758a-8a83-c113f9e1051b", key),
+            ...["not-a-uuid", "00000000", `${organization.id}x`, "%00", "%ff"].map(malformed)
+          ]
+          yield* Effect.all(someOf(refusals, turn), atOnce)
         })
       )
 

@@ -16,7 +16,6 @@ export type ItemDraft = Readonly<ReturnType<typeof emptyItem>>
 
 export const firstItem: ReadonlyArray<ItemDraft> = [emptyItem(0)]
 
-/** A parsed item; `bounds` is set if the payer chooses the quantity. */
 interface WrittenItem {
   readonly price: string
   readonly quantity: number

@@ -11,7 +11,6 @@ import { type Delivery, waitsToRetry } from "./timeline.ts"
 interface DeliveryTableProps {
   readonly caption: string
   readonly items: ReadonlyArray<Delivery>
-  /** The destinations' names by id; undefined while loading. */
   readonly destinations: ReadonlyMap<string, string> | undefined
   /** What all rows share; hides that column. */
   readonly common?: "event" | "destination" | undefined

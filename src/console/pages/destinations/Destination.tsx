@@ -24,7 +24,6 @@ import { Settings } from "./Settings.tsx"
 import { Snippets } from "./Snippets.tsx"
 import type { Destination as DestinationShape } from "./useDestinations.ts"
 
-/** The events that matched a destination while it was paused. */
 const Skipped = ({ destination }: { readonly destination: DestinationShape }) => {
   const { can, environment, path } = useWorkspace()
   const list = usePages(
@@ -98,7 +97,6 @@ const Activity = ({ destination }: { readonly destination: DestinationShape }) =
   )
 }
 
-/** Pauses or activates a destination after explaining the consequences. */
 const PauseOrActivate = ({ destination }: { readonly destination: DestinationShape }) => {
   const { environment } = useWorkspace()
   const { active, id, name } = destination

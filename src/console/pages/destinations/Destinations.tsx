@@ -48,7 +48,6 @@ const Sparkline = ({
   )
 }
 
-/** A sparkline of a destination's recent deliveries; a placeholder while loading. */
 const Recent = ({ id, statistics }: { readonly id: string; readonly statistics: Statistics | undefined }) => {
   if (statistics === undefined) return <span class="quiet">…</span>
   const { failed, totals } = endpointDays(statistics, id)
@@ -56,7 +55,6 @@ const Recent = ({ id, statistics }: { readonly id: string; readonly statistics: 
   return <Sparkline values={totals} label={`${sum} deliveries in ${shownDays} days, ${failed} of them failed`} />
 }
 
-/** The counts of final failures and of deliveries waiting for a retry. */
 const failuresCell = (recentFailures: number, retrying: number) =>
   recentFailures + retrying === 0 ? (
     <span class="quiet">None</span>

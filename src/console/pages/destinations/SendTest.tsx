@@ -16,7 +16,6 @@ import { useDelivery } from "../deliveries/useDelivery.ts"
 import { isEventType } from "../events/eventTypes.ts"
 import type { Destination } from "./useDestinations.ts"
 
-/** Follows a test event from queuing to its end. */
 const OnItsWay = ({ id }: { readonly id: string }) => {
   const { path } = useWorkspace()
   const query = useDelivery(id)

@@ -6,7 +6,6 @@ import { waitsToRetry } from "../deliveries/timeline.ts"
 /** The days that the overview and the list of destinations look back. */
 export const shownDays = 30
 
-/** The API's page limit. */
 const mostLookedAt = 100
 
 /**
@@ -38,7 +37,6 @@ export const useDestinations = (pollMillis = 60_000) => {
   })
 }
 
-/** The destinations' names by id; undefined while loading. */
 export const namesOf = (list: DestinationList | undefined): ReadonlyMap<string, string> | undefined =>
   list === undefined ? undefined : new Map(list.data.map(({ id, name }) => [id, name]))
 

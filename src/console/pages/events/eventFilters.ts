@@ -14,7 +14,6 @@ export const noEventFilters: EventFilters = { type: "", payment: "", from: "", t
 
 const providerIdForm = /^\w{3,255}$/
 
-/** The API query for the events; omits invalid filters. */
 export const eventQuery = ({ from, payment, to, type }: EventFilters): Query => ({
   ...(isEventType(type) ? { type } : {}),
   ...(providerIdForm.test(payment) ? { payment_id: payment } : {}),

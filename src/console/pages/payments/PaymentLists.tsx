@@ -26,7 +26,6 @@ interface PaymentListProps<A> extends Omit<TableProps<A>, "items" | "columns"> {
     query: PageQuery & ReturnType<typeof createdWithin> & { readonly status?: AskedStatus },
     signal: AbortSignal
   ) => Promise<{ readonly data: ReadonlyArray<A>; readonly has_more: boolean }>
-  /** The statuses to choose from, in words. */
   readonly statuses: ReadonlyArray<string>
   readonly statusOf: (item: A) => Status
   readonly amountOf: (item: A) => Parameters<typeof Money>[0]

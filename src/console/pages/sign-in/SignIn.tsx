@@ -70,10 +70,7 @@ const AskForLink = () => {
   )
 }
 
-/**
- * Shows whom a mailed link will sign in, and signs in only when the button is pressed: opening the link does not use it
- * up.
- */
+/** Shows whom a mailed link will sign in; only the button uses it up. */
 const UseLink = ({ token }: { readonly token: string }) => {
   const [, navigate] = useLocation()
   const preview = useQuery(`sign-in/${token}`, (signal) =>
@@ -120,9 +117,7 @@ const UseLink = ({ token }: { readonly token: string }) => {
   )
 }
 
-/**
- * Redirects a person who is already signed in, such as in the tab that waited while the link was opened in another one.
- */
+/** Redirects a person who is already signed in, such as by the link in another tab. */
 export default function SignIn() {
   const token = useLinkToken()
   const { to } = useReason()

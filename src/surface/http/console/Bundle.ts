@@ -23,7 +23,6 @@ export interface Bundle {
   readonly pages: Readonly<Record<string, ReadonlyArray<string>>>
 }
 
-/** The console's sources could not be bundled; `cause` holds the bundler's error. */
 export class BundleFailed extends Data.TaggedError("BundleFailed")<{ readonly cause: unknown }> {}
 
 /** Browsers of the last three years. */
