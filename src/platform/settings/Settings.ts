@@ -1,5 +1,6 @@
 import { type Config, type ConfigError, Data, Effect, type LogLevel, Option, Redacted, Struct } from "effect"
 import { misspelt } from "../bounds/Reasons.ts"
+import { isPlainToOthers } from "./DatabaseUrl.ts"
 import { definitions, logDefinitions, type SettingsShape, settingRows, settings } from "./Definitions.ts"
 import { exporterRows } from "./ExportSettings.ts"
 import { secretKeyName } from "./ProviderCredentials.ts"
@@ -50,8 +51,18 @@ const weakensTls = /[?&](?:ignoreTLS|requireTLS|opportunisticTLS|secure|tls\.[^=
 /** The query of a URL with its escapes resolved, as the mail client reads it. */
 const queryOf = (url: string): string => `?${new URLSearchParams(/\?.*/.exec(url)?.[0] ?? "").toString()}`
 
-/** URLs that would send API keys, session cookies or mails with sign-in links unencrypted. */
-const plainInProduction = ({ publicUrl, smtpUrl }: SettingsShape): ReadonlyArray<string> => [
+/** URLs that would send API keys, session cookies, mails with sign-in links or data unencrypted. */
+const plainInProduction = ({ publicUrl, smtpUrl, ...settings }: SettingsShape): ReadonlyArray<string> => [
+  ...(["databaseUrl", "databaseDirectUrl", "databaseReadUrl"] as const).flatMap((name) =>
+    Option.exists(settings[name], (url) => isPlainToOthers(Redacted.value(url)))
+      ? [
+          problem(
+            definitions[name],
+            "must have sslmode=verify-full with MODE=production, or at least require: without it, connections are not encrypted"
+          )
+        ]
+      : []
+  ),
   ...(Option.exists(publicUrl, (url) => !url.startsWith("https://"))
     ? [problem(definitions.publicUrl, "must start with https:// with MODE=production")]
     : []),
