@@ -277,7 +277,8 @@ describe("a process in production", () => {
         503,
         expect.stringMatching(/This process's clock is (599|60\d) seconds ahead of the database's/)
       ])
-      expect(service.output.stdout).toMatch(/"level":"WARN","message":"This machine's clock is \d+ seconds ahead/)
+      const warned = /"level":"WARN","message":"This machine's clock is \d+ seconds ahead/
+      yield* eventuallyTrue("the warning", () => warned.test(service.output.stdout))
       expect(service.output.stdout).toContain(
         "DELIVERY_RETENTON is not a setting, and changes nothing: did you mean DELIVERY_RETENTION?"
       )
