@@ -92,6 +92,18 @@ export const metricTable = {
     attributes: [],
     about: "Requests that wait for a connection of the pool"
   },
+  "db.client.connection.long_wait.count": {
+    kind: "counter",
+    unit: "{wait}",
+    attributes: [],
+    about: "Waits of a second or more for a connection of the pool, those that ended without one included"
+  },
+  "connected_payments.clock.offset": {
+    kind: "gauge",
+    unit: "s",
+    attributes: ["clock.other"],
+    about: "How far the process's clock is ahead of the `database`'s or the `provider`'s"
+  },
   "connected_payments.unhandled_rejection.count": {
     kind: "counter",
     unit: "{rejection}",
