@@ -45,9 +45,9 @@ import { Stopping } from "../../platform/kit/Stopping.ts"
 import { makeReadiness } from "../../platform/storage/Readiness.ts"
 import { Api, operations } from "../contract/Api.ts"
 import { operationKey, takesBody } from "../contract/Operations.ts"
-import { documentPages } from "../docs/ApiReference.ts"
 import { eventSchemaPages } from "../docs/EventSchemas.ts"
 import { guidePages } from "../docs/GuidePages.ts"
+import { openApiPage } from "../docs/OpenApiText.ts"
 import { mcpHttp } from "../mcp/Http.ts"
 import { packagePages } from "../packages/Packages.ts"
 import { servingUntraced } from "./Answers.ts"
@@ -166,7 +166,7 @@ type RequestContext = HttpServer.HttpServer | HttpRouter.HttpRouter.DefaultServi
  */
 export const httpLayer = (options: HttpOptions) =>
   served.pipe(
-    Layer.provide(documentPages),
+    Layer.provide(openApiPage),
     Layer.provide(checkoutReturnPages),
     Layer.provide(frontPage(options)),
     Layer.provide(consolePages(options)),
