@@ -238,7 +238,7 @@ export const metricsLayer: Layer.Layer<Metrics> = Layer.scoped(
   Metrics,
   Effect.gen(function* () {
     const { look, writer } = makeMetrics()
-    yield* Effect.forkScoped(Effect.repeat(look, observed))
+    yield* Effect.forkScoped(Effect.schedule(look, observed))
     return writer
   })
 )
