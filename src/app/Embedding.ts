@@ -32,13 +32,16 @@ import { housekeepingLayer } from "../platform/kit/Housekeeping.ts"
 import { type MasterKey, readSettings } from "../platform/settings/Settings.ts"
 import { type MigrationFailed, migrationsLayer } from "../platform/storage/Migrations.ts"
 import { teamClientLayer } from "../platform/storage/TeamClient.ts"
+import { PaymentsApp } from "../surface/http/Mounted.ts"
 import type { ServeError } from "../surface/http/WorkerHealth.ts"
 import {
+  appLayer,
   type DeliverySettings,
   deliveryLayer,
   type EmbeddedOptions,
   foundationsLayer,
   rolesLayer,
+  rolesWithLayer,
   type ServiceOptions,
   servicesWithProviderLayer
 } from "./Service.ts"
@@ -110,15 +113,32 @@ export type EmbeddedServiceError =
 export const embeddedServiceLayer = <E = never, R = never>(
   options: EmbeddedServiceOptions<E, R>
 ): Layer.Layer<EmbeddedServices, EmbeddedServiceError | E, PgClient.PgClient | SqlClient.SqlClient | R> =>
+  embedded(options, rolesLayer).pipe(Layer.map(Context.pick(...given)))
+
+/**
+ * The whole service without a port of its own: `PaymentsApp` goes into the team's own server, under a prefix or not.
+ * `publicUrl` then includes the prefix. `settings.roles.api` is not looked at.
+ */
+export const embeddedAppLayer = <E = never, R = never>(
+  options: EmbeddedServiceOptions<E, R>
+): Layer.Layer<EmbeddedServices | PaymentsApp, EmbeddedServiceError | E, PgClient.PgClient | SqlClient.SqlClient | R> =>
+  embedded(options, (complete) => {
+    const settings = { ...complete.settings, roles: { ...complete.settings.roles, api: true } }
+    return rolesWithLayer({ ...complete, settings }, appLayer(complete))
+  }).pipe(Layer.map(Context.pick(...given, PaymentsApp)))
+
+const embedded = <E, R, A, RolesE, RolesR>(
+  options: EmbeddedServiceOptions<E, R>,
+  roles: (complete: EmbeddedOptions) => Layer.Layer<A, RolesE, RolesR>
+) =>
   Layer.unwrapEffect(
     Effect.map(defaultSettings, (defaults) => {
       const complete: EmbeddedOptions = { ...options, settings: { ...defaults, ...options.settings } }
       const provider = "sandbox" in options.provider ? stripeProviderLayer(options.provider) : options.provider
       // Fresh, with all its parts: otherwise a second service in one process would share the first one's queue and
       // organizations, and with them its database. A team's provider may consist of layers that its program shares
-      return rolesLayer(complete).pipe(
+      return roles(complete).pipe(
         Layer.provideMerge(servicesWithProviderLayer(complete, Layer.effect(Provider, Provider))),
-        Layer.map(Context.pick(...given)),
         Layer.provide(storage),
         Layer.fresh,
         Layer.provide(provider)

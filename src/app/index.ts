@@ -39,7 +39,7 @@ export {
   type Organization,
   Organizations
 } from "../identity/organizations/Organizations.ts"
-export type { Author, PrincipalShape, Tenant } from "../identity/Principal.ts"
+export { type Author, Principal, type PrincipalShape, type Tenant } from "../identity/Principal.ts"
 export { type OwnReturnUrls, ReturnUrls } from "../identity/return-urls/ReturnUrls.ts"
 export type { VerifiedNotification } from "../payments/notifications/Port.ts"
 export { Provider, type ProviderShape } from "../payments/Provider.ts"
@@ -55,6 +55,8 @@ export { version } from "../platform/settings/Version.ts"
 export { MigrationFailed, migrationsLayer } from "../platform/storage/Migrations.ts"
 export { metricsLayer } from "../platform/telemetry/Metrics.ts"
 export * from "../surface/contract/index.ts"
+export { PaymentsApp } from "../surface/http/Mounted.ts"
+export { ApiKeyCheck, requirePermission } from "./ApiKeyCheck.ts"
 export {
   defaultSettings,
   type EmbeddedEvents,
@@ -62,6 +64,7 @@ export {
   type EmbeddedServiceError,
   type EmbeddedServiceOptions,
   type EmbeddedServices,
+  embeddedAppLayer,
   embeddedEventsLayer,
   embeddedServiceLayer
 } from "./Embedding.ts"
