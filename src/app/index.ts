@@ -24,7 +24,11 @@ export {
 } from "../destinations/publishing/OutboundEvents.ts"
 export type { ResendRefusal } from "../engine/attempts/Outcome.ts"
 export { WakeUp } from "../engine/queue/WakeUp.ts"
-export { DnsResolver } from "../engine/transport/DestinationUrl.ts"
+export {
+  type DestinationUnresolvable as HostUnresolvable,
+  DnsResolver,
+  type ResolvedAddress
+} from "../engine/transport/DestinationUrl.ts"
 export { type CatalogEntry, EventCatalog } from "../events/EventCatalog.ts"
 export type {
   CredentialLimits,
@@ -46,7 +50,7 @@ export { Provider, type ProviderShape } from "../payments/Provider.ts"
 export type { ConnectedAccount } from "../payments/ProviderCall.ts"
 export { AccountAccessRevoked, type ProviderFailure } from "../payments/ProviderErrors.ts"
 export { type StripeProviderOptions, stripeProviderLayer } from "../payments/stripe/StripeProvider.ts"
-export { Cipher, DecryptionFailed } from "../platform/kit/Cipher.ts"
+export { Cipher, DecryptionFailed, type Encrypted } from "../platform/kit/Cipher.ts"
 export type { Environment } from "../platform/kit/Environment.ts"
 export { KeyedHash } from "../platform/kit/KeyedHash.ts"
 export { SlowReads, type SlowReadsOptions } from "../platform/kit/SlowReads.ts"

@@ -234,7 +234,7 @@ const observed = Schedule.spaced("10 seconds")
  * Counts in Effect's own registry, for an embedding team's exporter: provide it to the service's layer. Without it nothing
  * is counted. Gauges are at most 10 seconds old.
  */
-export const metricsLayer: Layer.Layer<Metrics> = Layer.scoped(
+export const metricsLayer: Layer.Layer<never> = Layer.scoped(
   Metrics,
   Effect.gen(function* () {
     const { look, writer } = makeMetrics()
