@@ -27,9 +27,12 @@ const keepFor = Duration.days(30)
 const cipher = Cipher.layer([{ id: "2026", key: Redacted.make(crypto.getRandomValues(new Uint8Array(32))) }])
 const slowReads = SlowReads.layer({ databasePoolSize: 5 })
 
-const endpoints = Endpoints.layer({ limit: 20, allowLocalDestinations: true, destinationNetworks: new BlockList(), keepFor }).pipe(
-  Layer.provide([cipher, DnsResolver.layer, slowReads])
-)
+const endpoints = Endpoints.layer({
+  limit: 20,
+  allowLocalDestinations: true,
+  destinationNetworks: new BlockList(),
+  keepFor
+}).pipe(Layer.provide([cipher, DnsResolver.layer, slowReads]))
 const deliveries = Deliveries.layer({ keepFor }).pipe(Layer.provide([slowReads, WakeUp.layer]))
 const provider = Layer.unwrapEffect(Effect.map(LocalProvider, ({ options }) => stripeProviderLayer(options)))
 

@@ -1,7 +1,7 @@
 /** The whole service in your own server, under a prefix and beside your own routes: one port, one deployment. */
 import { createServer } from "node:http"
 import { FetchHttpClient, HttpClient, HttpRouter, HttpServer, HttpServerResponse } from "@effect/platform"
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { PgClient } from "@effect/sql-pg"
 import { embeddedAppLayer, PaymentsApp } from "connected-payments"
 import { EmbeddedDatabase, LocalProvider } from "connected-payments/testing"
