@@ -51,10 +51,7 @@ interface Reading<A extends { readonly stored: boolean }, E> {
 const toldAtOf = ({ created }: Notification, { lastToldAt }: StatusComparison): number =>
   Math.max(created, lastToldAt ?? 0)
 
-/**
- * How many readings a process stores at once, one per account: each locks its account, so further ones of an account
- * would only wait, each holding a connection.
- */
+/** One per account: further ones would only wait for its lock, each holding a connection. */
 const storedAtOnce = 2
 
 /** How long a reading waits for earlier ones; after that the provider has to send the notification again. */
@@ -147,10 +144,7 @@ export const makeAccountReports = Effect.gen(function* () {
   const read = makeRead(parts, storeReading)
 
   return {
-    /**
-     * Reads the account of a notification and stores the resulting decision with its receipt. The account is connected,
-     * according to the context. Stores nothing while the provider can't be reached.
-     */
+    /** Stores the decision with its receipt; nothing while the provider can't be reached. */
     receive: Effect.fn("AccountReports.receive")(function* (
       base: ReceiptBase,
       notification: Notification,

@@ -19,10 +19,7 @@ const interval = "1 minute"
 const unreachableFor = "5 minutes"
 const refusedFor = "1 hour"
 
-/**
- * Handles an event about a refund: records the refund if it failed, and returns the decision for the receipt. Several
- * notifications may be about one refund, in any order, and each may be repeated.
- */
+/** Several notifications may be about one refund, in any order, and each may be repeated. */
 export const makeTakeRefundNews = Effect.map(
   makeFailedRefundsRepo,
   (repo) =>

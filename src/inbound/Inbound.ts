@@ -432,10 +432,7 @@ const receiptOf = (
   traceparent: traceparentOf(fiber)
 })
 
-/**
- * If storing fails, or the provider does not answer, fails so that the provider sends the notification again, whatever
- * the reason (contract 11.2): a bug of ours may be fixed by then.
- */
+/** So that the provider sends it again (contract 11.2): a bug of ours may be fixed by then. */
 const notStored = (error: NotTaken): Effect.Effect<never, SignatureInvalid | ServiceUnavailable> => {
   if (error._tag === "SignatureInvalid" || error._tag === "ServiceUnavailable") return Effect.fail(error)
   const unavailable = new ServiceUnavailable({ cause: error })

@@ -243,10 +243,7 @@ export class Accounts extends Context.Tag("connected-payments/payments/Accounts"
       author?: Author,
       options?: LinkOptions<Refused>
     ) => Effect.Effect<LinkedAccount, ProviderCallFailure | AccountTaken | ServiceUnavailable | Refused>
-    /**
-     * Disconnects the tenant's account here. Returns whether the platform's access at the provider must still be ended,
-     * which it must if the account's owner granted it. Run it in a transaction; idempotent. Audited.
-     */
+    /** In a transaction; idempotent, audited. Returns whether the owner's grant must still be ended. */
     readonly disconnect: (
       tenant: Tenant,
       accountId: string,
@@ -254,10 +251,7 @@ export class Accounts extends Context.Tag("connected-payments/payments/Accounts"
     ) => Effect.Effect<Disconnected, ResourceNotFound | ServiceUnavailable>
     /** Records that the platform's access to a disconnected account has ended at the provider, too. */
     readonly accessEnded: (tenant: Tenant, accountId: string) => Effect.Effect<void, ServiceUnavailable>
-    /**
-     * Removes the tenant's account, connected or not, so that the tenant can link another account and another
-     * organization can link this one. Changes nothing at the provider. Audited. Returns the removed account.
-     */
+    /** So that it, and the tenant, can be linked anew; nothing changes at the provider. Audited. */
     readonly unlink: (tenant: Tenant, author: Author) => Effect.Effect<Option.Option<LinkedAccount>, ServiceUnavailable>
     /** Returns the tenant's account as recorded, without calling the provider. */
     readonly show: (tenant: Tenant) => Effect.Effect<Option.Option<LinkedAccount>, ServiceUnavailable>

@@ -22,10 +22,7 @@ export class AnotherPlatform extends Data.TaggedError("AnotherPlatform")<{ reado
 /** How long startup waits for the provider to identify the key's platform. */
 const patienceAtStart = "5 seconds"
 
-/**
- * The owner of this process's key: the platform that accounts were linked under, another one, or unknown. A key that
- * can read a connected account belongs to the right platform.
- */
+/** A key that can read a connected account belongs to the right platform. */
 type KeyOwner = "ours" | "another" | "unknown"
 
 const makeParts = Effect.gen(function* () {

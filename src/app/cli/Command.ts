@@ -50,10 +50,7 @@ export interface Shown {
   readonly failure?: CommandFailed
 }
 
-/**
- * The form of an option's value. Its rule completes a sentence that begins with the option's name ("must be a UUID");
- * for an argument, the rule is a whole sentence.
- */
+/** The form of a value; its rule completes a sentence that begins with the option's name ("must be a UUID"). */
 export const form = <A, I>(
   schema: Schema.Schema<A, I>,
   name: string,

@@ -81,10 +81,7 @@ const linkAccount = Effect.fnUntraced(function* (
   yield* accounts.link({ organizationId, environment: "sandbox" }, id.value)
 })
 
-/**
- * Finds the organization that an earlier start created, if its file is gone or in another data directory. Makes its
- * account known to this emulator, which may not be the one that created it.
- */
+/** If its file is gone; makes its account known to this emulator, which may not have created it. */
 const recover = Effect.fnUntraced(function* (
   ownerEmail: string,
   settings: SettingsShape,

@@ -90,10 +90,7 @@ const masterKeys: EmbeddedServiceOptions["masterKeys"] = [
   { id: "testing", key: Redacted.make(new Uint8Array(32).fill(1)) }
 ]
 
-/**
- * Serves on the configured port, or on a free one, chosen beforehand since the service's URLs contain it. If another
- * process takes it in the meantime, tries up to three more.
- */
+/** Chosen beforehand, since the service's URLs contain it; if it is taken meanwhile, tries three more. */
 const serviceLayer = (options: Omit<EmbeddedServiceOptions, "publicUrl">) =>
   Effect.gen(function* () {
     const { host = "127.0.0.1", port: wanted = 0 } = options.settings ?? {}

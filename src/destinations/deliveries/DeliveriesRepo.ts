@@ -243,10 +243,7 @@ const reads = ({ columns, detail, joined, readable, sql }: Parts) => ({
 })
 
 const resending = ({ lockForResend, readForResend, requeue, sql }: Parts) => ({
-  /**
-   * Queues a failed delivery for one manual attempt, if it may be re-sent. Returns the delivery's previous state;
-   * none if there is no such delivery. One transaction, or part of the caller's.
-   */
+  /** If it may be re-sent. Returns its previous state; none if there is no such delivery. */
   resend: (tenant: Tenant, id: DeliveryId) =>
     transaction(sql)(
       Effect.gen(function* () {

@@ -63,10 +63,7 @@ const Subscriptions = uniqueArray(EventType, { min: 1, max: maxSubscriptions }).
   jsonSchema: { uniqueItems: true }
 })
 
-/**
- * Filters before they are checked key by key, with error codes of their own (contract 7). Kept as parsed: a record
- * would silently drop a key `__proto__`.
- */
+/** Kept as parsed until checked key by key: a record would silently drop a key `__proto__`. */
 const UnjudgedFilters = Schema.declare(Predicate.isReadonlyRecord).annotations({
   identifier: "FiltersInput",
   jsonSchema: filtersJsonSchema,

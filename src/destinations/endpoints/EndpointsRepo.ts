@@ -126,10 +126,7 @@ const endpointStatements = (sql: Sql) => ({
       VALUES (${tenant.organizationId}, ${tenant.environment}, ${endpoint.id}, ${endpoint.name}, ${endpoint.url},
         ${endpoint.events}::text[], ${JSON.stringify(endpoint.filters)}::jsonb)`,
 
-  /**
-   * Locks the endpoint's row until the transaction ends, against its deletion, a concurrent start of a recovery or
-   * replay, and another test; none if there never was such an endpoint.
-   */
+  /** Against its deletion, a concurrent start of a recovery or replay, and another test. */
   lock: (tenant: Tenant, id: EndpointId) =>
     Effect.map(
       sql<LockedEndpoint>`

@@ -12,10 +12,7 @@ import { type Stretch, slotMillis } from "./Slots.ts"
 /** Which count: 1 is the first, soon; 2 is the final one. */
 export type Pass = 1 | 2
 
-/**
- * SQL: the text of a number in an event's `data`. The payload is written in one form, so it is searched rather than
- * parsed as JSON, which takes twice as long.
- */
+/** SQL: the payload has one form, so it is searched, which takes half as long as parsing JSON. */
 const numberIn = (data: string, field: string): string =>
   `split_part(split_part(split_part(${data}, '"${field}":', 2), ',', 1), '}', 1)`
 

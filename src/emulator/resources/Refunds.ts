@@ -134,10 +134,7 @@ export const settleRefund = Effect.fnUntraced(function* (context: RequestContext
   return refund
 })
 
-/**
- * Fails a refund, possibly days after it succeeded: the payer's bank returns the money to the balance, and the charge's
- * refunded amount decreases accordingly. Events: `refund.failed`, `refund.updated`, `charge.refund.updated`.
- */
+/** The money returns to the balance. Events: `refund.failed`, `refund.updated`, `charge.refund.updated`. */
 export const failRefund = Effect.fnUntraced(function* (
   context: RequestContext,
   id: string,

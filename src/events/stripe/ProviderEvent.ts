@@ -23,10 +23,7 @@ const providerNameForm = /^[\x21-\x7e]{1,255}$/
  */
 export const ProviderName = Schema.String.pipe(Schema.pattern(providerNameForm))
 
-/**
- * The outer shape of a snapshot event. `account` is `null` for events of the platform itself. A payload that identifies
- * itself as something else, such as a thin notification, is refused.
- */
+/** `account` is `null` for the platform's own events. A thin notification is refused. */
 export const ProviderEvent = Schema.Struct({
   id: ProviderName,
   object: Schema.optional(Schema.Literal("event")),

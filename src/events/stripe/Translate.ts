@@ -46,10 +46,7 @@ interface Contradiction {
 
 const objectPath = "event.data.object"
 
-/**
- * Creates a translator from a schema of the fields that it needs and a function from these to events. Fields that the
- * schema does not name are never read, so they cannot reach a consumer.
- */
+/** Fields that the schema does not name are never read, so they cannot reach a consumer. */
 const translator = <A, I>(
   object: Schema.Schema<A, I>,
   toEvents: (object: A, make: Make, context: TranslationContext) => ReadonlyArray<Envelope> | Contradiction
@@ -209,10 +206,7 @@ const subscriptionTranslator = (type: "subscription.created" | "subscription.can
     make(type, { subscription_id: id, customer_id: customer, status })
   ])
 
-/**
- * The fields in which an invoice names its subscription: under `parent` since 2025, in a separate field before. Both
- * are read, since the payload's version depends on the notification endpoint at the provider.
- */
+/** Under `parent` since 2025, in a separate field before: the version depends on the endpoint there. */
 const InvoiceOwner = Schema.Struct({
   id: providerId("The invoice"),
   billing_reason: Schema.optional(Schema.NullOr(providerCode("Why the invoice was created"))),

@@ -59,10 +59,7 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
     list: (organizationId: OrganizationId) =>
       sql<Member>`${members} WHERE m.organization_id = ${organizationId} ORDER BY m.created_at, m.person_id`,
 
-    /**
-     * The role that an author acts with now; read in the transaction of the action, since the author may have lost it in
-     * the meantime. The operator acts like an owner.
-     */
+    /** Read in the action's transaction, since it may have been lost. The operator acts like an owner. */
     roleOf: Effect.fnUntraced(function* (organizationId: OrganizationId, author: Author) {
       if (author.kind === "operator") {
         return "owner" as const

@@ -142,10 +142,7 @@ const make = Effect.gen(function* () {
 export class Organizations extends Context.Tag("connected-payments/identity/Organizations")<
   Organizations,
   {
-    /**
-     * Creates an organization with its sandbox and production workspaces and its owner, who is created if unknown. A
-     * person has one organization: fails if the owner is already a member of one, also under concurrency.
-     */
+    /** With both workspaces and an owner, created if unknown, who is a member of no other one. */
     readonly create: (
       options: NewOrganization
     ) => Effect.Effect<Organization, OrganizationAlreadyExists | ServiceUnavailable>

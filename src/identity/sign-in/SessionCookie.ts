@@ -19,10 +19,7 @@ export const setSessionCookie = (token: Redacted.Redacted) =>
 /** Removes the cookie with this request's response. */
 export const clearSessionCookie = withCookie("", Duration.zero)
 
-/**
- * The values of all session cookies in a request, in order. A browser sends at most one; if there are more, somebody
- * else set the others, and no rule says which one is the person's.
- */
+/** A browser sends at most one: if there are more, somebody else set the others. */
 export const sessionCookiesOf = ({ headers }: HttpServerRequest.HttpServerRequest): ReadonlyArray<string> =>
   (headers["cookie"] ?? "").split(";").flatMap((pair) => {
     const at = pair.indexOf("=")

@@ -83,10 +83,7 @@ export interface CheckoutPagesOptions {
 export class CheckoutPages extends Context.Tag("connected-payments/payments/CheckoutPages")<
   CheckoutPages,
   {
-    /**
-     * Reads a new page's items at the provider; returns the effect that stores the page, to be run in a transaction.
-     * Selling at a recurring price needs `subscriptions:write`. Audited.
-     */
+    /** Returns the effect that stores the page. Recurring prices need `subscriptions:write`. Audited. */
     readonly prepareCreate: (
       principal: PrincipalShape,
       params: CreateCheckoutPage
