@@ -135,12 +135,7 @@ const close = (server: Server): Effect.Effect<void> =>
     server.closeIdleConnections()
   })
 
-/**
- * Serves HTTP until the scope closes, which takes little more than a second, even with open keep-alive connections.
- * Returns the URL. Every answer carries `request-id` and `stripe-version`.
- *
- * @param handlerAt creates the handler once the URL is known
- */
+/** Returns the URL. Closing takes little more than a second, even with open keep-alive connections. */
 export const serve = (
   options: ServeOptions,
   handlerAt: (url: string) => Handler

@@ -262,11 +262,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
   }
 })
 
-/**
- * Replays: sends the events of a period to one endpoint as new deliveries, in the background.
- *
- * The progress of a replay is in the database: any process can take its next step.
- */
+/** The progress of a replay is in the database: any process can take its next step. */
 export class EventReplays extends Context.Tag("connected-payments/destinations/EventReplays")<
   EventReplays,
   {

@@ -31,11 +31,7 @@ interface ListSource<Item> {
   readonly matches?: (item: Item) => boolean
 }
 
-/**
- * Returns one page: the matching items after (or before) the cursor. The cursor itself need not match the filter.
- *
- * Errors: `resource_missing` (400) for an unknown cursor; both cursors at once (400).
- */
+/** Errors (400): `resource_missing` for an unknown cursor, which need not match the filter; both cursors. */
 export const page = <Item extends { readonly id: string }>(
   { items, matches = () => true, noun, url }: ListSource<Item>,
   { ending_before, limit = defaultLimit, starting_after }: PageRequest

@@ -108,12 +108,7 @@ export interface Sale {
   readonly currency: string
 }
 
-/**
- * Looks up the items and checks that they can be sold together.
- *
- * Errors (400): `parameter_missing` without items, `resource_missing`, `product_inactive`, and refusals without a code,
- * each with `param`.
- */
+/** Errors (400), each with `param`: no items, unknown or inactive ones, and those that can't be sold together. */
 export const makeSale = Effect.fnUntraced(function* (
   context: RequestContext,
   items: ReadonlyArray<ItemParams>,
