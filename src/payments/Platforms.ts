@@ -25,12 +25,7 @@ const patienceAtStart = "5 seconds"
 /** A key that can read a connected account belongs to the right platform. */
 type KeyOwner = "ours" | "another" | "unknown"
 
-const makeParts = Effect.gen(function* () {
-  const repo = yield* makeAccountsRepo
-  const provider = yield* Provider
-  const metrics = yield* Metrics
-  return { repo, provider, metrics }
-})
+const makeParts = Effect.all({ repo: makeAccountsRepo, provider: Provider, metrics: Metrics })
 
 type Parts = Effect.Effect.Success<typeof makeParts>
 

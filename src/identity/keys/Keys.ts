@@ -97,12 +97,11 @@ const toPrincipal = (key: PresentedKey, row: KeyRow): Effect.Effect<PrincipalSha
         author: { kind: "api_key", id: row.id }
       })
 
-const makeParts = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const repo = yield* makeKeysRepo
-  const audit = yield* makeAudit
-  const memberships = yield* makeMemberships
-  return { sql, repo, audit, memberships }
+const makeParts = Effect.all({
+  sql: SqlClient.SqlClient,
+  repo: makeKeysRepo,
+  audit: makeAudit,
+  memberships: makeMemberships
 })
 
 type Parts = Effect.Effect.Success<typeof makeParts>
