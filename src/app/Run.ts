@@ -5,7 +5,7 @@ import { Cause, Data, Effect, Layer, Option } from "effect"
 import { checkMasterKeys } from "../destinations/endpoints/MasterKeys.ts"
 import { errorCode } from "../platform/errors/ErrorCode.ts"
 import { isKeptByBrowsers } from "../platform/kit/UrlServer.ts"
-import { readSettings, type SettingsShape } from "../platform/settings/Settings.ts"
+import { misspeltSettings, readSettings, type SettingsShape } from "../platform/settings/Settings.ts"
 import { loggingLayer } from "../platform/telemetry/Logging.ts"
 import { handleProcessErrors } from "../platform/telemetry/ProcessErrors.ts"
 import { telemetryLayer } from "../platform/telemetry/Telemetry.ts"
@@ -99,6 +99,7 @@ const installation = Effect.fnUntraced(function* (settings: SettingsShape) {
 
 /** The process: reads the settings, and runs the installation that they describe until it is stopped. */
 const service = handleProcessErrors.pipe(
+  Effect.zipRight(Effect.forEach(misspeltSettings(Object.keys(process.env)), (said) => Effect.logWarning(said))),
   Effect.zipRight(readSettings),
   Effect.flatMap(installation),
   Effect.scoped,

@@ -165,24 +165,35 @@ export const servicesWithProviderLayer = <E, R>(options: EmbeddedOptions, provid
   ).pipe(Layer.provideMerge(foundations))
 }
 
+const httpOptionsOf = (options: EmbeddedOptions) =>
+  Effect.gen(function* () {
+    const { consoleUrlOf } = yield* Effect.promise(() => import("../surface/http/console/Source.ts"))
+    return {
+      ...options.settings,
+      publicUrl: options.publicUrl,
+      consoleUrl: options.settings.console ? yield* consoleUrlOf(options.publicUrl) : null,
+      trustedOrigins: new Set([new URL(options.publicUrl).origin, ...options.settings.trustedOrigins])
+    }
+  })
+
+/** The HTTP surface as an app, for a server of an embedding team's own. */
+export const appLayer = (options: EmbeddedOptions) =>
+  Layer.unwrapEffect(
+    Effect.gen(function* () {
+      const { mountedLayer } = yield* Effect.promise(() => import("../surface/http/Mounted.ts"))
+      return mountedLayer(yield* httpOptionsOf(options))
+    })
+  )
+
 /** The HTTP surface, listening. Loaded when it is built: a process that runs only a worker does not need it. */
 export const apiLayer = (options: EmbeddedOptions) =>
   Layer.unwrapEffect(
     Effect.gen(function* () {
-      const [{ httpLayer }, { serverLayer }, { consoleUrlOf }] = yield* Effect.promise(() =>
-        Promise.all([
-          import("../surface/http/Http.ts"),
-          import("../server/Server.ts"),
-          import("../surface/http/console/Source.ts")
-        ])
+      const [{ httpLayer }, { serverLayer }] = yield* Effect.promise(() =>
+        Promise.all([import("../surface/http/Http.ts"), import("../server/Server.ts")])
       )
       return Layer.provideMerge(
-        httpLayer({
-          ...options.settings,
-          publicUrl: options.publicUrl,
-          consoleUrl: options.settings.console ? yield* consoleUrlOf(options.publicUrl) : null,
-          trustedOrigins: new Set([new URL(options.publicUrl).origin, ...options.settings.trustedOrigins])
-        }),
+        httpLayer(yield* httpOptionsOf(options)),
         serverLayer({ ...options.settings, ...options.settings.http })
       )
     })
@@ -252,6 +263,10 @@ export const serviceHousekeepingLayer = ({ settings }: { readonly settings: Pick
 
 /** The layers that a process with these roles runs, on top of the services. */
 export const rolesLayer = (options: EmbeddedOptions) =>
+  rolesWithLayer(options, options.settings.roles.api ? apiLayer(options) : Layer.empty)
+
+/** `rolesLayer` with this HTTP surface. */
+export const rolesWithLayer = <A, E, R>(options: EmbeddedOptions, api: Layer.Layer<A, E, R>) =>
   Layer.mergeAll(
     serviceHousekeepingLayer(options),
     deletedEndpointsLayer,
@@ -260,7 +275,7 @@ export const rolesLayer = (options: EmbeddedOptions) =>
     eventReplaysLayer,
     warningsLayer,
     failedRefundsLayer,
-    options.settings.roles.api ? apiLayer(options) : Layer.empty,
+    api,
     options.settings.roles.worker
       ? // Built before the worker, so it ends after it: it answers until the last attempt has ended
         Layer.provideMerge(

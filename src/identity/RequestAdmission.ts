@@ -1,5 +1,4 @@
 import { HttpServerRequest } from "@effect/platform"
-import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Context, Duration, Effect, Layer, Option } from "effect"
 import type { ApiKeyInvalid, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../platform/errors/Errors.ts"
 import { clientNetwork } from "../platform/kit/ClientAddress.ts"
@@ -17,6 +16,7 @@ import {
 import type { RateLimitPolicy, Taken } from "../platform/kit/RateLimitStatements.ts"
 import type { TrustedProxies } from "../platform/settings/Forms.ts"
 import { bodyShareOf } from "../server/Body.ts"
+import { messageOf } from "../server/Message.ts"
 import {
   type CredentialLimits,
   type CredentialPolicies,
@@ -375,7 +375,7 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
       const now = yield* monotonicMillis
       yield* enforce(known.learn(name, answer, asked, now))
       const request = yield* HttpServerRequest.HttpServerRequest
-      bodyShareOf(NodeHttpServerRequest.toIncomingMessage(request))?.recognize()
+      bodyShareOf(messageOf(request))?.recognize()
       return answer
     })
 

@@ -147,11 +147,7 @@ const makeStoring = ({ receipts, reportUnreadable, wakeUp }: Parts) => {
   ): Effect.Effect<Received> =>
     Effect.withFiberRuntime((fiber) => {
       const received: Received = stored ? outcome : "duplicate"
-      annotateFiber(fiber, {
-        "notification.id": providerEventId,
-        "notification.type": type,
-        "notification.outcome": received
-      })
+      annotateFiber(fiber, { "notification.outcome": received })
       const announced = Effect.as(waits ? wakeUp.announce : Effect.void, received)
       if (!stored || unreadable === null) return announced
       const reported = { ...unreadable, environment, organizationId, providerEventId, type, apiVersion }
@@ -262,15 +258,19 @@ const makeEntryFor = ({ count, reportUnreadable }: Parts, take: ReturnType<typeo
     body: Uint8Array,
     signatureHeader: string | undefined
   ) =>
-    Effect.flatMap(
-      verify(body, signatureHeader),
-      ({ environment, event: input }): Effect.Effect<Received, NotTaken> => {
-        const parsed = parse(input)
-        if (Either.isLeft(parsed)) return refuseUnreadable(environment, input, parsed.left)
-        return environment === "sandbox" && parsed.right.livemode
-          ? new LiveUnderSandboxSecret({ providerEventId: parsed.right.id })
-          : take(environment, parsed.right, handlingOf(parsed.right, input))
-      }
+    Effect.withFiberRuntime<Received, NotTaken>((fiber) =>
+      Effect.flatMap(
+        verify(body, signatureHeader),
+        ({ environment, event: input }): Effect.Effect<Received, NotTaken> => {
+          const parsed = parse(input)
+          if (Either.isLeft(parsed)) return refuseUnreadable(environment, input, parsed.left)
+          // On each line of the log from here on, and on the span
+          annotateFiber(fiber, { "notification.id": parsed.right.id, "notification.type": parsed.right.type })
+          return environment === "sandbox" && parsed.right.livemode
+            ? new LiveUnderSandboxSecret()
+            : take(environment, parsed.right, handlingOf(parsed.right, input))
+        }
+      )
     )
 
   const entryFor = <N extends Notification>(name: string, form: Form<N>): Receive =>
@@ -370,7 +370,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
  * A live event was signed with a sandbox secret: the secrets are configured wrongly. A 200 would lose the event, so the
  * provider has to retry until the settings are corrected.
  */
-class LiveUnderSandboxSecret extends Data.TaggedError("LiveUnderSandboxSecret")<{ readonly providerEventId: string }> {}
+class LiveUnderSandboxSecret extends Data.TaggedError("LiveUnderSandboxSecret") {}
 
 type NotTaken = SignatureInvalid | LiveUnderSandboxSecret | EnrichmentFailure | SqlError.SqlError
 
@@ -440,7 +440,7 @@ const notStored = (error: NotTaken): Effect.Effect<never, SignatureInvalid | Ser
     return Effect.zipRight(
       Effect.logError(
         "A live event was signed with a secret of PROVIDER_SANDBOX_WEBHOOK_SECRETS and was not stored: correct the secrets"
-      ).pipe(Effect.annotateLogs({ "notification.id": error.providerEventId })),
+      ),
       unavailable
     )
   }

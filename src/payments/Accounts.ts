@@ -39,7 +39,7 @@ export interface Disconnected {
   readonly endsAtProvider: boolean
 }
 
-interface LinkOptions<Refused> {
+export interface LinkOptions<Refused> {
   /** Default: the operator. */
   readonly linkedBy?: LinkedBy
   /**

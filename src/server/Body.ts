@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { HttpMethod, HttpServerError, type HttpServerRequest } from "@effect/platform"
-import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Data, Effect, Predicate } from "effect"
 import { type BoundBroken, brokenBound, jsonBounds } from "../platform/bounds/JsonBounds.ts"
 import { boundedFields, fieldName, maxRefusedFields, type Reasons, refusal } from "../platform/bounds/Refusals.ts"
@@ -14,6 +13,7 @@ import {
   UnsupportedMediaType,
   ValidationFailed
 } from "../platform/errors/Errors.ts"
+import { messageOf } from "./Message.ts"
 
 /**
  * Bounds the memory of all request bodies together. Each body is bounded, and so is the number of connections, but a
@@ -345,7 +345,7 @@ export const readBytes = (
   limit: number
 ): Effect.Effect<Buffer, UnreadableRequest | UnsupportedMediaType | HttpServerError.RequestError> =>
   Effect.catchTag(
-    readMessage(NodeHttpServerRequest.toIncomingMessage(request), limit),
+    readMessage(messageOf(request), limit),
     "BodyLost",
     ({ cause }) => new HttpServerError.RequestError({ request, reason: "Decode", description: incomplete, cause })
   )

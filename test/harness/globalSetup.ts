@@ -85,7 +85,7 @@ const recreate = (url: Redacted.Redacted<string>) =>
 
 /** The database that comes with the server gets the schema; nobody stays connected to it. */
 const startPostgres = Effect.fnUntraced(function* (directory: string, clusterDirectory: string) {
-  const start = startEmbeddedPostgres({ directory, durable: false })
+  const start = startEmbeddedPostgres({ directory, durable: false, temporary: true })
   yield* Effect.scoped(
     Effect.flatMap(start, ({ url }) =>
       Effect.zipRight(locale === undefined ? Effect.void : recreate(url), migrate(url))

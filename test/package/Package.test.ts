@@ -16,7 +16,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 const compiler = join(root, "node_modules/typescript/bin/tsc")
 // Several threads check the same declarations several times: twice the processor time
 const singleThreaded = "--singleThreaded"
-const examples = ["whole-service", "own-events", "own-provider"]
+const examples = ["whole-service", "own-events", "own-provider", "layers-alone", "mounted"]
 
 /** What a package says of itself, as far as this test asks. */
 interface Manifest {
@@ -69,6 +69,27 @@ const unpack = async (archive: string, modules: string) => {
   await run("tar", ["-xzf", archive, "-C", target, "--strip-components=1"])
 }
 
+/**
+ * Prints a module that exports every value of the entries that are promises again, with the services and their layers:
+ * its declarations can be written only if every type in these has a name that the package exports.
+ */
+const declarations = `
+  import { Context, Layer } from "effect"
+  const lines = ['import { Effect } from "effect"']
+  for (const entry of ["", "/testing", "/client"]) {
+    const module = await import("connected-payments" + entry)
+    const name = "entry" + entry.slice(1)
+    lines.push("import * as " + name + " from " + JSON.stringify("connected-payments" + entry))
+    for (const [key, value] of Object.entries(module)) {
+      const id = name + "_" + key
+      lines.push("export const " + id + " = " + name + "." + key)
+      if (!Context.isTag(value)) continue
+      lines.push("export const " + id + "_service = Effect.map(" + name + "." + key + ", (service) => service)")
+      if (Layer.isLayer(value.layer)) lines.push("export const " + id + "_layer = " + name + "." + key + ".layer")
+    }
+  }
+  console.log(lines.join("\\n"))`
+
 describe("the package", () => {
   let directory = ""
   let project = ""
@@ -100,7 +121,7 @@ describe("the package", () => {
     expect(others).toEqual([])
     expect(files).toContain("src/docs/examples/errors.json")
     // What the guide on embedding shows
-    for (const name of ["own-events", "own-provider", "whole-service"]) {
+    for (const name of examples) {
       expect(files).toContain(`test/examples/embedding/${name}.ts`)
     }
     const exported = Object.values(manifest.exports).flatMap((entry) =>
@@ -261,6 +282,8 @@ describe("the package", () => {
           exactOptionalPropertyTypes: true,
           noUncheckedIndexedAccess: true,
           skipLibCheck: false,
+          // A library's own exports have to be nameable: whatever it makes of ours is written into its declarations
+          declaration: true,
           outDir: "out"
         },
         include: ["*.ts"]
@@ -269,6 +292,11 @@ describe("the package", () => {
     for (const name of examples) {
       cpSync(join(root, "test/examples/embedding", `${name}.ts`), join(project, `${name}.ts`))
     }
+    const { stdout: declared } = await run(process.execPath, ["--input-type=module", "-e", declarations], {
+      cwd: project
+    })
+    expect(declared.split("\n").length).toBeGreaterThan(150)
+    writeFileSync(join(project, "declared.ts"), declared)
     const checked = await run(process.execPath, [compiler, singleThreaded], { cwd: project }).catch((error: unknown) =>
       Object(error)
     )
@@ -283,7 +311,9 @@ describe("the package", () => {
     expect(stdout.split("\n").filter((line) => /^[a-z]+ [a-z]+: /.test(line))).toEqual([
       "whole service: ProviderAccountNotConnected",
       "own events: order.shipped, 1 delivery",
-      'own provider: [{"amount":4200,"currency":"brl"}], prod_'
+      'own provider: [{"amount":4200,"currency":"brl"}], prod_',
+      'layers alone: pk_test_, Shop, 0, [{"amount":0,"currency":"usd","source_types":{"card":0}}]',
+      'mounted service: The shop, {"status":"ready"}'
     ])
   })
 })

@@ -35,7 +35,9 @@ export class EmbeddedDatabase extends Context.Tag("connected-payments/testing/Em
 >() {
   static readonly layer: Layer.Layer<EmbeddedDatabase, EmbeddedPostgresError> = Layer.scoped(
     EmbeddedDatabase,
-    Effect.flatMap(temporaryDirectory, (directory) => startEmbeddedPostgres({ directory, durable: false }))
+    Effect.flatMap(temporaryDirectory, (directory) =>
+      startEmbeddedPostgres({ directory, durable: false, temporary: true })
+    )
   )
 }
 

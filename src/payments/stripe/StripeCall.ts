@@ -8,6 +8,7 @@ import { ProviderOutcomeUnknown, ProviderTimeout, ProviderUnavailable } from "..
 import type { Environment } from "../../platform/kit/Environment.ts"
 import { serverAttributes, serverOf } from "../../platform/kit/UrlServer.ts"
 import type { ProviderCredentials } from "../../platform/settings/Settings.ts"
+import { compareClock } from "../../platform/telemetry/ClockSkew.ts"
 import type { MetricsWriter } from "../../platform/telemetry/Metrics.ts"
 import { annotateOwnSpan } from "../../platform/telemetry/Spans.ts"
 import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
@@ -339,6 +340,10 @@ export const makeStripeCall = (options: StripeProviderOptions, metrics: MetricsW
           ).pipe(
             Effect.tapError(log),
             Effect.filterOrFail(isProviders, notProviders),
+            Effect.tap(({ lastResponse }) => {
+              const date = Date.parse(lastResponse.headers["date"] ?? "")
+              return Number.isNaN(date) ? Effect.void : compareClock("provider", date)
+            }),
             Effect.withSpan(`provider ${operation}`, {
               kind: "client",
               attributes: {

@@ -51,7 +51,7 @@ export class ProviderOutcomeUnknown extends documented("ProviderOutcomeUnknown",
     "The payment provider failed, and stored that failure under this idempotency key: a repeat returns it again. Whether the request was carried out is unknown. Check whether its object exists or has changed, by reading or listing it; only if not, send the request again with a new idempotency key.",
   why: "The provider failed, and stored that failure under the `Idempotency-Key`: each repeat returns it, for a day. It may have carried out the request all the same.",
   remedy:
-    "First check whether it was done: [Repeats](api.md#repeats) says where. Only if it was not, send the request again with a new `Idempotency-Key`."
+    "First check whether it was done: [Repeats](api.md#repeats-and-their-idempotency-key) says where. Only if it was not, send the request again with a new `Idempotency-Key`."
 }) {}
 
 /** The platform's own key may not do this at the provider. */

@@ -114,7 +114,7 @@ export const definitions = {
     {
       unset: "an embedded PostgreSQL in `DATA_DIR`",
       about:
-        "PostgreSQL 15 or newer, of one or more hosts (`h1:5432,h2:5432`), of which the primary is used; the schema `payments` is created and kept up to date",
+        "PostgreSQL 15 or newer, of one or more hosts (`h1:5432,h2:5432`), of which the primary is used; the schema `payments` is created and kept up to date; with `MODE=production` it needs an `sslmode` of at least `require`, unless the server is this machine or has a private address or name",
       production: "required"
     }
   ),

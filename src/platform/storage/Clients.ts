@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import { performance } from "node:perf_hooks"
 import { Predicate } from "effect"
 import pg from "pg"
+import { waitedEvent } from "../telemetry/ProcessMetrics.ts"
 import { removeValues } from "../telemetry/ServerErrors.ts"
 
 /** Statement texts are constant and few; the bound only guards against texts built by mistake. */
@@ -176,7 +177,9 @@ export const countWaits = (pool: pg.Pool): void => {
     const askedAt = performance.now()
     const noting = (...results: ReadonlyArray<unknown>) => {
       const client = results[1]
-      if (client instanceof DiscreetClient && performance.now() - askedAt >= countedMillis) client.waitedSince(askedAt)
+      const waited = performance.now() - askedAt
+      if (client instanceof DiscreetClient && waited >= countedMillis) client.waitedSince(askedAt)
+      pool.emit(waitedEvent, waited)
       Reflect.apply(done, undefined, results)
     }
     return Reflect.apply(connect, pool, [noting])

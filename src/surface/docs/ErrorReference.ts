@@ -1,6 +1,7 @@
 import { documentedErrors, type ErrorDocumentation } from "../../platform/errors/Errors.ts"
 import { anchorOf } from "../../platform/kit/ErrorLink.ts"
 import { escaped } from "../../platform/kit/Html.ts"
+import { withCode } from "./Markdown.ts"
 
 /** The reference of errors for integrators: each code, why it is raised and what to do (contract 12.5). */
 
@@ -31,9 +32,6 @@ export const errorTable = (): string =>
     ""
   ].join("\n")
 
-/** A text as HTML; backquotes mark code. */
-const marked = (text: string): string => escaped(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>")
-
 /** Each error as a section of the page of errors, with an anchor. */
 export const errorSections: ReadonlyArray<{
   readonly anchor: string
@@ -44,8 +42,8 @@ export const errorSections: ReadonlyArray<{
   heading: error.code,
   html: `<section id="${error.anchor}">
 <h3><code>${escaped(error.code)}</code> <small>${error.status}</small></h3>
-<p><q>${marked(error.message)}</q></p>
-<p>${marked(error.why)}</p>
-<p><strong>What to do:</strong> ${marked(error.remedy)}${error.retryAfter ? " The answer carries <code>Retry-After</code>." : ""}</p>
+<p><q>${withCode(error.message)}</q></p>
+<p>${withCode(error.why)}</p>
+<p><strong>What to do:</strong> ${withCode(error.remedy)}${error.retryAfter ? " The answer carries <code>Retry-After</code>." : ""}</p>
 </section>`
 }))

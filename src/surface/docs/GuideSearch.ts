@@ -6,6 +6,8 @@ import { plainText, type Section } from "./Markdown.ts"
 export interface Searchable extends Pick<Section, "anchor" | "heading" | "html"> {
   readonly path: string
   readonly title: string
+  /** How much a match is worth, beside 1 by default. */
+  readonly weight?: number
 }
 
 export interface Found {
@@ -72,8 +74,9 @@ const askedFor = (query: string): Array<string> =>
 export const search = ({ sections, words }: SearchIndex, query: string): ReadonlyArray<Found> => {
   const asked = askedFor(query)
   const boost = { heading: 20, title: 8 }
+  const boostDocument = (id: number) => sections[id]?.weight ?? 1
   return words
-    .search(query, { tokenize: () => asked, combineWith: "AND", prefix: true, boost })
+    .search(query, { tokenize: () => asked, combineWith: "AND", prefix: true, boost, boostDocument })
     .slice(0, maxFound)
     .flatMap(({ id }) => sections[Number(id)] ?? [])
     .map(({ anchor, heading, path, text, title }) => ({

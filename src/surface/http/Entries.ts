@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
-import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Context, Effect, FiberRef, FiberRefs, HashMap, Layer, Option, Runtime, Struct } from "effect"
 import { entryPaths, InboundApi } from "../../inbound/Api.ts"
 import { Inbound } from "../../inbound/Inbound.ts"
@@ -11,6 +10,7 @@ import { newRequestId, RequestId } from "../../platform/kit/Request.ts"
 import { RequestFacts } from "../../platform/telemetry/Spans.ts"
 import { readMessage, type UnreadableRequest } from "../../server/Body.ts"
 import { type DirectListener, DirectListeners } from "../../server/DirectListeners.ts"
+import { messageOf } from "../../server/Message.ts"
 import { answering, clientGone, documented, type ObservingOptions, observing, type RequestHead } from "./Answers.ts"
 
 const maxNotificationBytes = 1024 * 1024
@@ -52,8 +52,8 @@ const inboundEntries = Effect.map(
 export const inboundHttp = HttpApiBuilder.group(BaseApi.add(InboundApi), "inbound", (handlers) =>
   Effect.map(inboundEntries, ({ receive, receiveThin }) =>
     handlers
-      .handleRaw("receive", ({ request }) => receive(NodeHttpServerRequest.toIncomingMessage(request)))
-      .handleRaw("receiveThin", ({ request }) => receiveThin(NodeHttpServerRequest.toIncomingMessage(request)))
+      .handleRaw("receive", ({ request }) => receive(messageOf(request)))
+      .handleRaw("receiveThin", ({ request }) => receiveThin(messageOf(request)))
   )
 )
 

@@ -36,7 +36,7 @@ const live = (state: WorkerState = startingUp): Health =>
 
 const unready = (reason: string): Health => ({ status: 503, body: { status: "not_ready", reason } })
 
-/** Readiness check: the worker has started, is making progress, is not stopping, and its database answers. */
+/** Readiness check: the worker has started, is making progress, is not stopping; its database answers, its clock is right. */
 const ready = (
   state: WorkerState | undefined,
   database: Effect.Effect<void, ServiceUnavailable>
@@ -45,7 +45,7 @@ const ready = (
   if (state.isStopping) return Effect.succeed(unready("the worker is stopping"))
   if (state.isStuck) return Effect.succeed(unready(`the worker ${state.doing}`))
   return Effect.match(database, {
-    onFailure: () => unready("the database does not answer"),
+    onFailure: ({ cause, message }) => unready(cause === undefined ? message : "the database does not answer"),
     onSuccess: (): Health => ({ status: 200, body: { status: "ready", worker: state.doing } })
   })
 }
