@@ -120,7 +120,6 @@ export interface Event {
   readonly type: Stripe.Event.Type
 }
 
-/** A thin event: it names what happened and the object, but does not contain it. */
 export interface ThinEvent {
   readonly id: string
   readonly object: "v2.core.event"

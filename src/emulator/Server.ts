@@ -124,7 +124,6 @@ const listen = (server: Server, { host, port }: ServeOptions): Effect.Effect<Add
     })
   })
 
-/** Stops listening, gives running requests a moment to finish, then closes the remaining connections. */
 const close = (server: Server): Effect.Effect<void> =>
   Effect.async((resume) => {
     const cut = setTimeout(() => server.closeAllConnections(), closeGraceMilliseconds)

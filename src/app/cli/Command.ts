@@ -1,7 +1,6 @@
 import { Console, Effect, type Layer, ParseResult, Predicate, Schema, SchemaAST } from "effect"
 import { type CommandFailed, WrongUsage } from "./Failure.ts"
 
-/** An option or argument of a command, for the parser, the help and the completion. */
 export interface Parameter {
   readonly key: string
   /** Such as `--owner-email`, or `<id>` for an argument. */
@@ -141,7 +140,6 @@ const json: Parameter = {
   choices: []
 }
 
-/** A command that prints its result to standard output, as JSON with `--json`. */
 export const command = <A, I, E, R, E2>({
   run,
   services,

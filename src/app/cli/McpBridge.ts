@@ -23,7 +23,6 @@ export interface BridgeOptions {
   readonly output: Writable
 }
 
-/** The error for a request that got no answer; other messages expect none. */
 const failureOf = (message: JSONRPCMessage, error: unknown): Option.Option<JSONRPCMessage> =>
   isJSONRPCRequest(message)
     ? Option.some({

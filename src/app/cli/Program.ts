@@ -59,7 +59,6 @@ const whenTaken = (stream: NodeJS.WriteStream, done: () => void): void => {
   stream.write("", () => done())
 }
 
-/** Runs a program on this process's arguments, and ends the process with its exit code. */
 export const runMain = (program: Program): void => {
   const main = Effect.map(run(program, process.argv.slice(2)), (exitCode) => {
     // A failed service has set its exit code already

@@ -30,7 +30,6 @@ const defaultOwnerEmail = "owner@example.com"
 export const localFilePath = (settings: Pick<SettingsShape, "dataDirectory">): string =>
   join(resolve(settings.dataDirectory), "local.json")
 
-/** The content of `local.json`; none if there is no such file, or it has another form. */
 export const readLocalFile = (file: string): Effect.Effect<Option.Option<LocalFile>, LocalDefaultsFailed> =>
   Effect.map(readPrivateFile(file), Option.flatMap(Schema.decodeOption(LocalFile)))
 

@@ -31,7 +31,6 @@ export interface TestServiceOptions {
   readonly provider?: Layer.Layer<Provider, never, LocalProvider>
 }
 
-/** A running service with one organization, its linked sandbox account and a key with all permissions. */
 export interface RunningTestService {
   /** Such as `http://127.0.0.1:40123`. */
   readonly baseUrl: string

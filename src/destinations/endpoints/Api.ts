@@ -171,7 +171,6 @@ export const SendTest = strict(
 )
 export type SendTest = typeof SendTest.Type
 
-/** A queued synthetic event; its delivery is read like any other (contract 9.10). */
 export const QueuedTest = Schema.Struct({
   id: DeliveryId,
   eventId: described(Schema.String, "`svc_test_evt_…`"),
@@ -180,7 +179,6 @@ export const QueuedTest = Schema.Struct({
 }).annotations({ identifier: "QueuedTest" })
 export type QueuedTest = typeof QueuedTest.Type
 
-/** An event that matched the endpoint while it was paused. It has no delivery. */
 export const SkippedEvent = Schema.Struct({
   eventId: described(Schema.String, "The id of the event, as in its envelope: `svc_evt_…`"),
   type: EventTypeName,

@@ -142,7 +142,6 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
     Layer.effect(Endpoints, make(options))
 }
 
-/** A new secret in both of its forms, for the one answer that shows it. */
 const shownSecrets = (secret: Redacted.Redacted) => {
   const signingSecret = Redacted.value(secret)
   return { signingSecret, standardWebhooksSecret: standardWebhooksSecretOf(signingSecret) }

@@ -36,7 +36,6 @@ export interface LockedEndpoint {
 
 type Sql = SqlClient.SqlClient
 
-/** The condition on `payments.endpoints e` for the tenant's endpoints that are not deleted. */
 const existing = (sql: Sql, tenant: Tenant) => sql`${ofTenant(sql, tenant, "e")} AND e.deleted_at IS NULL`
 
 const rowStatements = (sql: Sql) => {

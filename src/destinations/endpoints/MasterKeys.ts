@@ -26,7 +26,6 @@ const contextOf: Readonly<Record<EncryptedKind, (tenant: Tenant, id: string) => 
 export interface RotationProgress {
   readonly kind: EncryptedKind
   readonly reencrypted: number
-  /** How many of this kind were encrypted under other keys when the rotation began. */
   readonly total: number
 }
 

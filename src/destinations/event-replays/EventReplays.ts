@@ -62,7 +62,6 @@ const rangeOf = Effect.fnUntraced(function* ({ since, until: wanted }: StartEven
   return { since, until }
 })
 
-/** Whether an event is sent: it is not synthetic and passes the endpoint's filters. */
 const isSent = (
   { filterSubjects, id }: LookedAtEvent,
   payload: string,

@@ -128,7 +128,6 @@ export class Recoveries extends Context.Tag("connected-payments/destinations/Rec
       endpointId: EndpointId,
       query: ListRecoveries
     ) => Effect.Effect<RecoveryList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
-    /** Takes one step of a running recovery; none if there is nothing to do. */
     readonly step: Effect.Effect<Option.Option<Step>, SqlError.SqlError>
     readonly await: Effect.Effect<void>
   }

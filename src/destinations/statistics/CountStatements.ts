@@ -136,7 +136,6 @@ const counting = (sql: SqlClient.SqlClient, workspaces: Statement.Fragment) => (
     )
     SELECT COALESCE(sum(count), 0)::float8 AS counted FROM counted`,
 
-  /** Counts deliveries by their current state, without synthetic tests. Returns how many were counted. */
   deliveries: (pass: Pass, { from, slot, until }: Stretch) => sql<{ readonly counted: number }>`
     WITH counted AS MATERIALIZED (
       SELECT w.organization_id, w.environment, d.endpoint_id,
@@ -163,7 +162,6 @@ const counting = (sql: SqlClient.SqlClient, workspaces: Statement.Fragment) => (
 })
 
 const settling = (sql: SqlClient.SqlClient, workspaces: Statement.Fragment) => ({
-  /** Adds the second count of a slot to its day, replacing the first. */
   settlePayments: (slot: number) => sql`
     WITH closed AS (
       DELETE FROM payments.payment_counts k USING ${workspaces} w

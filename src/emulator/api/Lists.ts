@@ -13,7 +13,6 @@ export const pageParams = {
 
 export type PageRequest = Schema.Struct.Type<typeof pageParams>
 
-/** A list that is stored in full within its object, or a page of one. */
 export const storedList = <Item>(data: ReadonlyArray<Item>, url: string, has_more = false): List<Item> => ({
   object: "list",
   data,

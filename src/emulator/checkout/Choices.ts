@@ -107,7 +107,6 @@ interface Applied {
 
 const invalidCode = invalid("promotion_code", "This code is invalid.")
 
-/** The discount to apply: the chosen one, otherwise the current one if it is still valid. */
 const discountOf = (
   context: RequestContext,
   session: Session,

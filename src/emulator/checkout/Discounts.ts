@@ -37,6 +37,5 @@ export const discounted = (items: ReadonlyArray<LineItem>, coupon: Coupon): Read
   })
 }
 
-/** Whether a coupon applies to any item; a fixed amount must be in the same currency. */
 export const fits = (items: ReadonlyArray<LineItem>, currency: string, coupon: Coupon): boolean =>
   (coupon.amount_off === null || coupon.currency === currency) && items.some((item) => isEligible(item, coupon))

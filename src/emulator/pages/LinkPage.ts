@@ -9,7 +9,6 @@ import { messageReply, redirect } from "./PageReplies.ts"
 
 const unknownLink = messageReply(404, "Not found", "There is no such payment link.")
 
-/** The page of a closed link: the shop's own message if it has one. */
 export const closedLink = ({ inactive_message }: PaymentLink): HttpReply =>
   messageReply(410, "Closed", inactive_message ?? "This payment link is no longer active.")
 

@@ -51,7 +51,6 @@ const chargeOf = (
     : orFail(context.objects.get("charge", charge), resourceMissing("charge", charge, "charge"))
 }
 
-/** The amount to refund: the requested one, otherwise the rest of the charge. */
 const refundableAmount = (charge: Charge, asked: number | undefined): Effect.Effect<number, ProviderError> => {
   if (!charge.paid) {
     return invalid("charge", `Charge ${charge.id} was not successful.`, "charge_not_refundable")

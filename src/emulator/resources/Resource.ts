@@ -36,7 +36,6 @@ export const resource = <K extends Kind & Shape & Named>(
 ) => {
   type Object = Records[K] & { readonly id: string }
 
-  /** Finds an object by its id; fails with 404 if there is none. */
   const existing = (context: RequestContext, id: string): Result<Records[K]> =>
     Effect.map(orFail(context.objects.get(kind, id), notFound(kind, id)), (stored) => current(context, stored))
 
