@@ -19,7 +19,6 @@ import type { Notification } from "./ThinNotification.ts"
 
 export type ReceiptBase = Omit<NewReceipt, keyof Decision>
 
-/** The result of storing a notification: its outcome, and whether it is new. */
 export interface StoredReport {
   readonly outcome: NewReceipt["outcome"]
   readonly stored: boolean
@@ -28,7 +27,6 @@ export interface StoredReport {
   readonly unreadable: Unreadable | null
 }
 
-/** Stores a decision in the caller's transaction, if any; returns whether it was stored. */
 type Insert<A extends { readonly stored: boolean }, E> = (decision: Decision) => Effect.Effect<A, E>
 
 interface Reading<A extends { readonly stored: boolean }, E> {

@@ -115,7 +115,6 @@ const lineOf = ({ amount, chargeId, currency, paymentId, reason, refundId, statu
     reason === null ? "" : ` (${reason})`
   }`
 
-/** The mail to owners and admins about failed refunds, and what to do about them. */
 export const failedRefundsMail = (
   { environment, organizationId, refunds }: FailedRefundsTold,
   { publicUrl, to }: { readonly to: string; readonly publicUrl: string }

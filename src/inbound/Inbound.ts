@@ -91,7 +91,6 @@ const reportTo =
       return Effect.logError(messages[part]).pipe(Effect.annotateLogs({ part, ...report }))
     })
 
-/** The result of a notification: its outcome, or `duplicate` if it was already known. */
 export type Received = ReceiptOutcome | "duplicate"
 
 type Receive = (
@@ -138,7 +137,6 @@ const makeStoring = ({ receipts, reportUnreadable, wakeUp }: Parts) => {
       })
     )
 
-  /** Reports a stored notification to workers and the trace, and unreadable parts to operators. */
   const finish = (
     { environment, providerEventId, type }: ReceiptBase,
     organizationId: InboundContext["organizationId"] | null,
@@ -158,7 +156,6 @@ const makeStoring = ({ receipts, reportUnreadable, wakeUp }: Parts) => {
 }
 
 const makeTake = ({ receipts }: Parts, { contextOf, finish, store }: ReturnType<typeof makeStoring>) => {
-  /** Classifies a notification and stores it; `handling` handles it if it concerns an organization. */
   const take = (
     environment: Environment,
     notification: Notification,

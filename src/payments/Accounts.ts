@@ -66,9 +66,7 @@ const parts = Effect.gen(function* () {
 
 type Parts = Effect.Effect.Success<typeof parts>
 
-/** Accounts in use, and how they are disconnected if the provider reports revoked access. */
 const makeUse = ({ platforms, provider, record, repo, sql }: Parts): Accounts["Type"]["use"] => {
-  /** Marks the account disconnected, unless it was linked again after it was read. */
   const markDisconnected = Effect.fnUntraced(function* (tenant: Tenant, found: AccountRow) {
     const disconnected = yield* transaction(sql)(
       Effect.tap(repo.disconnect(tenant, found, false), (done) =>
@@ -249,7 +247,6 @@ export class Accounts extends Context.Tag("connected-payments/payments/Accounts"
       accountId: string,
       author: Author
     ) => Effect.Effect<Disconnected, ResourceNotFound | ServiceUnavailable>
-    /** Records that the platform's access to a disconnected account has ended at the provider, too. */
     readonly accessEnded: (tenant: Tenant, accountId: string) => Effect.Effect<void, ServiceUnavailable>
     /** So that it, and the tenant, can be linked anew; nothing changes at the provider. Audited. */
     readonly unlink: (tenant: Tenant, author: Author) => Effect.Effect<Option.Option<LinkedAccount>, ServiceUnavailable>

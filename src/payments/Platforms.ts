@@ -29,7 +29,6 @@ const makeParts = Effect.all({ repo: makeAccountsRepo, provider: Provider, metri
 
 type Parts = Effect.Effect.Success<typeof makeParts>
 
-/** The platform of this process's key; none if the key may not read it. */
 const makeOfKey =
   ({ provider }: Parts) =>
   (environment: Environment): Effect.Effect<Option.Option<string>, ProviderFailure> =>

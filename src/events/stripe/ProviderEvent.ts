@@ -138,7 +138,6 @@ const idOf = (value: unknown): ReadonlyArray<string> => {
   return typeof id === "string" ? [id] : []
 }
 
-/** Removes duplicates in linear time: a body can hold tens of thousands of ids. */
 const unique = (ids: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(ids)]
 
 const metadataOf = (value: unknown): Readonly<Record<string, string>> =>

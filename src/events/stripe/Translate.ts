@@ -33,7 +33,6 @@ export interface TranslationContext {
 
 type Make = <T extends EventType>(type: T, data: EventData<T>) => EnvelopeOf<T>
 
-/** Turns one type of provider event into envelopes; none if it concerns no consumer. */
 type Translator = (
   event: ProviderEvent,
   context: TranslationContext
@@ -375,7 +374,6 @@ export interface TranslateInput extends TranslationContext {
 /** The provider's event types that are translated. */
 export const translatedProviderTypes: ReadonlyArray<string> = Object.keys(translators)
 
-/** Translates one provider event. The same input always gives the same envelopes, ids included. */
 export const translate = ({ event, ...context }: TranslateInput): Translation => {
   if (event.livemode !== (context.environment === "production")) return { _tag: "WrongMode" }
   // Own keys only: a type named like a member of Object.prototype must not match

@@ -107,7 +107,6 @@ const makeParts = Effect.all({
 type Parts = Effect.Effect.Success<typeof makeParts>
 
 const makeCreate = ({ audit, memberships, repo, sql }: Parts) => {
-  /** Requires that a person may still grant the key's permissions; other authors act for the operator. */
   const requireGiver = Effect.fnUntraced(function* (environment: Environment, options: NewKey) {
     if (options.author.kind !== "person") {
       return

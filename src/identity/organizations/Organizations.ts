@@ -49,7 +49,6 @@ const make = Effect.gen(function* () {
   const record = (id: OrganizationId, author: Author, action: AuditAction) =>
     auditAll({ organizationId: id, author, action }, [{ environment: null, id }])
 
-  /** Requires that the author is an owner. Locks the roles until the end of the transaction. */
   const requireOwner = Effect.fnUntraced(function* (id: OrganizationId, author: Author) {
     yield* memberships.lock(id)
     if ((yield* memberships.roleOf(id, author)) !== "owner") {

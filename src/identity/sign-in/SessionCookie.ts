@@ -12,7 +12,6 @@ const withCookie = (value: string, maxAge: Duration.Duration) =>
     Effect.orDie(HttpServerResponse.setCookie(response, sessionCookie, value, { ...attributes, maxAge }))
   )
 
-/** Sets the cookie on this request's response, for as long as the session lasts. */
 export const setSessionCookie = (token: Redacted.Redacted) =>
   withCookie(Redacted.value(token), Duration.hours(sessionHours))
 

@@ -163,7 +163,6 @@ const makeParts = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
 type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
 
 const makeContent = ({ accounts, imagesUrl, isOwn, items, repo }: Parts) => {
-  /** Returns the file of an image that the tenant uploaded; refuses any other URL. */
   const imageFileOf = Effect.fnUntraced(function* (tenant: Tenant, url: string) {
     const file = url.slice(imagesUrl.length)
     return isOwn(url) && (yield* repo.hasImage(tenant, file))

@@ -127,7 +127,6 @@ const make = Effect.gen(function* () {
   return { create, soldIn, completeSoldItems, clean: orUnavailable(soldItems.clean) }
 })
 
-/** Checkout sessions that this service creates, with a record of what each sells. */
 export class CheckoutSessions extends Context.Tag("connected-payments/payments/CheckoutSessions")<
   CheckoutSessions,
   {
