@@ -85,7 +85,6 @@ class Other extends Context.Tag("test/Other")<Other, Parts>() {}
 
 const database = () => Layer.unwrapScoped(Effect.map(createTestDatabase(), ({ url }) => databaseLayer({ url })))
 
-/** Registers a tenant and returns its id with those that the database has. */
 const adopt = ({ organizations, sql }: Parts) =>
   Effect.gen(function* () {
     const id = OrganizationId.make(randomUUID())
@@ -115,7 +114,6 @@ describe("two services in one program", () => {
 
 type Pooled = (url: Redacted.Redacted) => Effect.Effect<{ readonly url: string }, NeverHappened, Scope.Scope>
 
-/** Builds a layer on a database, with a client of a team's own. */
 const onClientOf = <A, E>(
   layer: Layer.Layer<A, E, PgClient.PgClient | SqlClient.SqlClient>,
   options: Partial<PgClient.PgClientConfig>,

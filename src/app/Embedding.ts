@@ -59,7 +59,6 @@ export const defaultSettings: Effect.Effect<ServiceOptions["settings"]> = readSe
   Effect.map((settings) => ({ ...settings, mode: "production", allowLocalDestinations: false }))
 )
 
-/** The options of the whole service for an embedding team. */
 export interface EmbeddedServiceOptions<E = never, R = never> extends Omit<EmbeddedOptions, "settings"> {
   /** What differs from the defaults; see `defaultSettings`. */
   readonly settings?: Partial<ServiceOptions["settings"]>

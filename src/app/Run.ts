@@ -97,7 +97,6 @@ const installation = Effect.fnUntraced(function* (settings: SettingsShape) {
   }).pipe(Effect.provide(services), Effect.provide(storage))
 })
 
-/** The process: reads the settings, and runs the installation that they describe until it is stopped. */
 const service = handleProcessErrors.pipe(
   Effect.zipRight(Effect.forEach(misspeltSettings(Object.keys(process.env)), (said) => Effect.logWarning(said))),
   Effect.zipRight(readSettings),

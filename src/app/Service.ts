@@ -84,7 +84,6 @@ export interface ServiceOptions {
   readonly imageStore?: S3ImageStoreOptions
 }
 
-/** The options of a service whose database and provider are layers of an embedding team. */
 export type EmbeddedOptions = Omit<ServiceOptions, "databaseUrl" | "databaseDirectUrl" | "databaseReadUrl" | "provider">
 
 /** The services behind the HTTP surface and the worker. */
@@ -261,7 +260,6 @@ export const serviceHousekeepingLayer = ({ settings }: { readonly settings: Pick
     })
   )
 
-/** The layers that a process with these roles runs, on top of the services. */
 export const rolesLayer = (options: EmbeddedOptions) =>
   rolesWithLayer(options, options.settings.roles.api ? apiLayer(options) : Layer.empty)
 

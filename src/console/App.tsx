@@ -49,7 +49,6 @@ interface Props {
   readonly children: ComponentChildren
 }
 
-/** Shows an error message for a page that has failed; the browser console has the cause. */
 class ErrorBoundary extends Component<Props, { readonly failed: boolean }> {
   override state = { failed: false }
 
@@ -163,7 +162,6 @@ const Inside = (): ComponentChildren => {
   }
 }
 
-/** The path of the sign-in page that returns to `page` after signing in. */
 const signInPath = (page: string, ended: boolean): string => {
   const query = new URLSearchParams({ ...(page === "/" ? {} : { to: page }), ...(ended ? { ended: "yes" } : {}) })
   const text = query.toString()

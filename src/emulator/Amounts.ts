@@ -99,10 +99,7 @@ const packages = (quantity: bigint, transform: Price["transform_quantity"]): big
   return transform.round === "up" ? (quantity + divisor - 1n) / divisor : quantity / divisor
 }
 
-/**
- * The cost of a quantity of a price, in the smallest currency unit: per unit, per package (`transform_quantity`) or by
- * tiers. A price whose amount the payer chooses costs its preset, or 0 without one.
- */
+/** Per unit, per package or by tiers; a price whose amount the payer chooses costs its preset, or 0. */
 export const lineAmount = (price: Price, quantity: number): number => {
   if (price.custom_unit_amount !== null) return price.custom_unit_amount.preset ?? 0
   const units = BigInt(quantity)

@@ -6,7 +6,6 @@ import { ProviderError } from "./ProviderError.ts"
 const unauthorized = (message: string): Effect.Effect<never, ProviderError> =>
   Effect.fail(new ProviderError({ status: 401, type: "invalid_request_error", message }))
 
-/** The key of a request: `Bearer <key>`, or Basic with the key as the user name. */
 const keyOf = (authorization: string): string | undefined => {
   const [scheme = "", credential = ""] = authorization.trim().split(/\s+/, 2)
   switch (scheme.toLowerCase()) {
@@ -27,7 +26,6 @@ export const isAnotherPlatforms = (request: HttpRequest): boolean =>
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest()
 
-/** Accepts requests that carry the platform's key; any other gets the provider's 401. */
 export const authenticate = (request: HttpRequest, secretKey: string): Effect.Effect<void, ProviderError> => {
   const authorization = request.header("authorization")
   const key = authorization === undefined ? undefined : keyOf(authorization)

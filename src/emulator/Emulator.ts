@@ -61,34 +61,16 @@ export interface Emulator {
   /** Sets and stores the URL for connected accounts' notifications. Until then, they wait. */
   readonly setWebhookUrl: (url: string) => Effect.Effect<void>
   readonly setThinWebhookUrl: (url: string) => Effect.Effect<void>
-  /**
-   * Returns the id of a connected account: the given one, created if missing, or without an id a new one.
-   *
-   * Defect: an id other than `acct_` and 16 letters or digits.
-   */
+  /** The given account, created if missing, or a new one. Defect: an id other than `acct_` and 16 letters or digits. */
   readonly ensureAccount: (id?: string) => Effect.Effect<string>
   /** Makes the next matching calls fail. Faults are kept in memory only. */
   readonly addFault: (fault: Fault) => Effect.Effect<void>
   readonly clearFaults: Effect.Effect<void>
-  /**
-   * Creates a payout on a connected account or moves one to its next state, with the provider's events; returns its id.
-   *
-   * Defects: an unknown account or payout, and an invalid state transition.
-   */
+  /** Creates a payout or moves one to its next state. Defects: an unknown account or payout, an invalid transition. */
   readonly orderPayout: (request: PayoutRequest) => Effect.Effect<string>
-  /**
-   * Renews a subscription as at the end of its period, with the provider's events, or ends a subscription that was
-   * canceled at the end of its period.
-   *
-   * Defects: an unknown account or subscription, and one that has ended.
-   */
+  /** Renews, or ends what was canceled. Defects: an unknown account or subscription, and one that has ended. */
   readonly renewSubscription: (request: RenewalRequest) => Effect.Effect<void>
-  /**
-   * Triggers a provider event with everything that leads to it; see {@link triggers}. Default account: the only
-   * connected one.
-   *
-   * Defects: an unknown account or object, and options unknown to the trigger.
-   */
+  /** Default account: the only connected one. Defects: an unknown account or object, unknown options. */
   readonly trigger: (request: TriggerRequest) => Effect.Effect<Triggered>
   /** Without a notification; the trigger `account.application.deauthorized` also notifies. */
   readonly revokeAccount: (id: string) => Effect.Effect<void>
@@ -197,12 +179,6 @@ const start = Effect.fn("Emulator.start")(function* (options: EmulatorOptions) {
   return emulator
 })
 
-/**
- * Starts the emulator, which runs until the scope closes.
- *
- * It stands in for a remote service, so it uses the real time whatever the caller's clock.
- *
- * Errors: {@link EmulatorError}.
- */
+/** Runs until the scope closes, by the real time, since it stands in for a remote service. */
 export const makeEmulator = (options: EmulatorOptions): Effect.Effect<Emulator, EmulatorError, Scope.Scope> =>
   Effect.withClock(start(options), Clock.make())

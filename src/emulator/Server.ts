@@ -124,7 +124,6 @@ const listen = (server: Server, { host, port }: ServeOptions): Effect.Effect<Add
     })
   })
 
-/** Stops listening, gives running requests a moment to finish, then closes the remaining connections. */
 const close = (server: Server): Effect.Effect<void> =>
   Effect.async((resume) => {
     const cut = setTimeout(() => server.closeAllConnections(), closeGraceMilliseconds)
@@ -135,12 +134,7 @@ const close = (server: Server): Effect.Effect<void> =>
     server.closeIdleConnections()
   })
 
-/**
- * Serves HTTP until the scope closes, which takes little more than a second, even with open keep-alive connections.
- * Returns the URL. Every answer carries `request-id` and `stripe-version`.
- *
- * @param handlerAt creates the handler once the URL is known
- */
+/** Returns the URL. Closing takes little more than a second, even with open keep-alive connections. */
 export const serve = (
   options: ServeOptions,
   handlerAt: (url: string) => Handler

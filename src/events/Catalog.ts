@@ -69,7 +69,6 @@ const envelopes = each("envelope")
 
 export const envelopeByType = byType("envelope")
 
-/** What filters can read of the events of each type, besides their `data` (contract 7.6). */
 export const eventSubjects = byType("subjects")
 
 export const fictitious = byType("fictitious")

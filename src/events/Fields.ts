@@ -4,7 +4,6 @@
  */
 import { Schema } from "effect"
 
-/** The id of an object at the provider, of any form but never empty. */
 export const providerId = (description: string) => Schema.String.pipe(Schema.minLength(1)).annotations({ description })
 
 /** A code or status of the provider. Any text, since the provider adds values without notice. */

@@ -224,7 +224,6 @@ const textsOf = (stored: unknown, name: keyof StoredSubjects): ReadonlyArray<str
   return Array.isArray(texts) ? texts.filter(Predicate.isString) : null
 }
 
-/** The subjects of a stored event as far as these filters read them. */
 export const subjectsFor = (
   keyedHash: Hash,
   eventId: string,

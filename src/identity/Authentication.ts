@@ -48,7 +48,6 @@ export class Authentication extends HttpApiMiddleware.Tag<Authentication>()(
  */
 export const sessionCookie = "__Host-svc_session"
 
-/** The header in which a request names its environment, overriding the selected workspace's. */
 export const workspaceHeader = "service-workspace"
 
 /** The signed-in person of a request, in the workspace that it names, or else the selected one. */

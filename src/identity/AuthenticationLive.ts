@@ -231,7 +231,6 @@ export const sessionAuthenticationLayer = (
     )
   )
 
-/** The caller of a session: in the person's organization, in the environment of the selected workspace. */
 export const principalOf = (
   session: Session
 ): Effect.Effect<PrincipalShape, OrganizationAccessDenied | WorkspaceAccessRequired> => {

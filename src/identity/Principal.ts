@@ -25,7 +25,6 @@ export interface Session {
   readonly membership: Membership | null
 }
 
-/** The caller of a request: its organization and environment, its permissions, and who it is. */
 export interface PrincipalShape extends Tenant {
   readonly permissions: ReadonlySet<Permission>
   readonly author: Author

@@ -49,7 +49,6 @@ export const makeRefusalPause = (): (<A, E, R>(
   name: string,
   refusal: Effect.Effect<A, E, R>
 ) => Effect.Effect<A, E, R>) => {
-  /** The number of waiting refusals by name: in total at most the number of connections. */
   const waiting = new Map<string, number>()
   const enter = (name: string): Duration.Duration => {
     const others = waiting.get(name) ?? 0
@@ -173,15 +172,12 @@ export class RequestAdmission extends Context.Tag("connected-payments/identity/R
       invalid: () => E,
       exists: Effect.Effect<boolean, ServiceUnavailable>
     ) => Effect.Effect<A, E | Refusal, R | HttpServerRequest.HttpServerRequest>
-    /** Refuses a text that can't be a credential, and counts a failed authentication of the address. */
     readonly refuse: <E extends Invalid>(
       error: E
     ) => Effect.Effect<never, E | Refusal, HttpServerRequest.HttpServerRequest>
     readonly countFailure: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
     readonly client: Effect.Effect<string, never, HttpServerRequest.HttpServerRequest>
-    /** Admits a request for a sign-in link, within the limit of its address. */
     readonly admitSignInLink: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
-    /** Admits a redemption of a mailed link, within the limit of its address. */
     readonly admitRedemption: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
   }
 >() {
@@ -265,7 +261,6 @@ const makeKnownLimits = (policies: CredentialPolicies) => {
     now - share.bucket.at < trustedMillis &&
     tokensAtMost(share.bucket, policy, now) < 1
 
-  /** The exhausted limit that refuses a credential without a query; undefined if there is none. */
   const refusalOf = (name: string, now: number): ScopedState | undefined => {
     const credential = credentials.get(name)
     if (credential === undefined) return undefined
@@ -379,7 +374,6 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
       return answer
     })
 
-  /** Caches that a credential is unknown or no longer valid, and counts the failure. */
   const refuseAnswer = Effect.fnUntraced(function* <E extends Invalid>(name: string, error: E | ServiceUnavailable) {
     if (error._tag !== "ServiceUnavailable") {
       known.delete(name)

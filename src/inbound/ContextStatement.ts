@@ -22,10 +22,7 @@ export interface InboundContext {
   readonly offered: OfferedItems | null
   /** Whether the account has not had its first payment yet, or this notification is about it (contract 6.6). */
   readonly awaitsFirstPayment: boolean
-  /**
-   * The tenant's version at the time of the lookup, if this context is cached from another notification: it must be
-   * compared with the stored version. Null if the context was just looked up.
-   */
+  /** Null if just looked up; a cached context's version must be compared with the stored one. */
   readonly version: string | null
 }
 

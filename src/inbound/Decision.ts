@@ -47,7 +47,6 @@ export const nothing = (outcome: ReceiptOutcome, context?: InboundContext): Deci
   unreadable: null
 })
 
-/** A decision to store only the receipt, since this part could not be read. */
 export const unreadable = (part: Unreadable["part"], { reason }: Malformed, context?: InboundContext): Decision => ({
   ...nothing("malformed", context),
   unreadable: { part, reason }

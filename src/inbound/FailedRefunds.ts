@@ -19,10 +19,7 @@ const interval = "1 minute"
 const unreachableFor = "5 minutes"
 const refusedFor = "1 hour"
 
-/**
- * Handles an event about a refund: records the refund if it failed, and returns the decision for the receipt. Several
- * notifications may be about one refund, in any order, and each may be repeated.
- */
+/** Several notifications may be about one refund, in any order, and each may be repeated. */
 export const makeTakeRefundNews = Effect.map(
   makeFailedRefundsRepo,
   (repo) =>
@@ -118,7 +115,6 @@ const lineOf = ({ amount, chargeId, currency, paymentId, reason, refundId, statu
     reason === null ? "" : ` (${reason})`
   }`
 
-/** The mail to owners and admins about failed refunds, and what to do about them. */
 export const failedRefundsMail = (
   { environment, organizationId, refunds }: FailedRefundsTold,
   { publicUrl, to }: { readonly to: string; readonly publicUrl: string }

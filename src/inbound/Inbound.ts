@@ -91,7 +91,6 @@ const reportTo =
       return Effect.logError(messages[part]).pipe(Effect.annotateLogs({ part, ...report }))
     })
 
-/** The result of a notification: its outcome, or `duplicate` if it was already known. */
 export type Received = ReceiptOutcome | "duplicate"
 
 type Receive = (
@@ -138,7 +137,6 @@ const makeStoring = ({ receipts, reportUnreadable, wakeUp }: Parts) => {
       })
     )
 
-  /** Reports a stored notification to workers and the trace, and unreadable parts to operators. */
   const finish = (
     { environment, providerEventId, type }: ReceiptBase,
     organizationId: InboundContext["organizationId"] | null,
@@ -158,7 +156,6 @@ const makeStoring = ({ receipts, reportUnreadable, wakeUp }: Parts) => {
 }
 
 const makeTake = ({ receipts }: Parts, { contextOf, finish, store }: ReturnType<typeof makeStoring>) => {
-  /** Classifies a notification and stores it; `handling` handles it if it concerns an organization. */
   const take = (
     environment: Environment,
     notification: Notification,
@@ -432,10 +429,7 @@ const receiptOf = (
   traceparent: traceparentOf(fiber)
 })
 
-/**
- * If storing fails, or the provider does not answer, fails so that the provider sends the notification again, whatever
- * the reason (contract 11.2): a bug of ours may be fixed by then.
- */
+/** So that the provider sends it again (contract 11.2): a bug of ours may be fixed by then. */
 const notStored = (error: NotTaken): Effect.Effect<never, SignatureInvalid | ServiceUnavailable> => {
   if (error._tag === "SignatureInvalid" || error._tag === "ServiceUnavailable") return Effect.fail(error)
   const unavailable = new ServiceUnavailable({ cause: error })

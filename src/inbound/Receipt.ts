@@ -30,7 +30,6 @@ export interface Unreadable {
    * - `filters`: fields that some endpoint filters by; endpoints without such filters got their deliveries
    */
   readonly part: "event" | "object" | "account" | "filters"
-  /** The paths of the fields that are missing or invalid; never their values. */
   readonly reason: string
 }
 
@@ -67,7 +66,6 @@ export interface ReceiptDetail extends Receipt {
   readonly events: ReadonlyArray<ReceiptEvent>
 }
 
-/** Filters and page of a list of receipts; an absent filter excludes nothing. */
 export interface ListReceipts {
   readonly environment: Environment
   readonly organizationId?: OrganizationId
@@ -130,20 +128,17 @@ export interface AccountNotAsked {
   readonly message: string
 }
 
-/** The events without a receipt, newest first, and the accounts whose events could not be listed. */
 export interface FoundMissing {
   readonly events: ReadonlyArray<MissingEvent>
   readonly notAsked: ReadonlyArray<AccountNotAsked>
 }
 
-/** There is no receipt under this provider event id in this environment. For operators. */
 export class ReceiptNotFound extends Data.TaggedError("ReceiptNotFound")<
   ReceiptKey & {
     readonly message: string
   }
 > {}
 
-/** A receipt can't be replayed in its present state; nothing was changed. For operators. */
 export class ReplayRefused extends Data.TaggedError("ReplayRefused")<{
   /**
    * `wrong_mode`: the event belongs to the provider's other mode. `account_not_linked`: its account is not linked and

@@ -185,7 +185,6 @@ const makeEventsOf = (sql: Sql, storedEvents: ReturnType<typeof makeStoredEvents
 }
 
 const makeMissing = (sql: Sql) => {
-  /** The accounts whose events may be missing, and whether each is still connected. */
   const accountsOf = ({ environment, organizationId, since }: FindMissing) =>
     sql<Pick<Tenant, "organizationId"> & { readonly connected: boolean }>`
       SELECT organization_id AS "organizationId", status = 'connected' AS connected FROM payments.provider_accounts

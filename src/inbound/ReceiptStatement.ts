@@ -245,7 +245,6 @@ const accountColumns = ["claimsMilestone", "deauthorizes", "auditId", "requestId
 
 type ReceiptParameters = Readonly<Record<(typeof receiptColumns)[number], Statement.Fragment>>
 
-/** A receipt's changes to its account: parts of the statement, each preceded by a comma. */
 interface AccountChanges {
   /** Follows `source`. Comes first: the milestone also decides what is delivered. */
   readonly milestone: Statement.Fragment

@@ -206,10 +206,7 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
       Replay,
       ReceiptNotFound | ReplayRefused | ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
     >
-    /**
-     * Removes the months of receipts that are past their retention, and in small batches receipts that are not in a
-     * month's table. Also creates the tables for the next months.
-     */
+    /** Removes months past their retention and undated receipts; creates the next months' tables. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

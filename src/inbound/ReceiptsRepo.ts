@@ -114,11 +114,7 @@ const makeInsertAll = ({ handOff, insertSearching, monthly, partitionsOf, prepar
   return { insertAlone, insertAll }
 }
 
-/**
- * The SQL of the slice; nothing outside it imports this.
- *
- * @param handOff takes over new deliveries as they are stored; null if they always wait for a claim
- */
+/** `handOff` takes over new deliveries as they are stored; null if they always wait for a claim. */
 export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandOff["Type"] | null) {
   const parts = yield* makeParts(handOff)
   const insertAll = makeInsertAll(parts)

@@ -58,7 +58,6 @@ const notificationOf = (receipt: Receipt): Notification => ({
   account: receipt.accountId
 })
 
-/** An event to replay: that of a receipt, or one that left none. */
 type Source = Pick<Receipt, "environment" | "providerEventId" | "organizationId" | "accountId">
 
 type Store = (tenant: Tenant, decision: Decision) => Effect.Effect<Replay, ReplayRefused | SqlError.SqlError>

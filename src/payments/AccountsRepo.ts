@@ -22,7 +22,6 @@ export interface LinkedAccount {
 
 /** A linked account with the columns that only `Accounts` needs. */
 export interface AccountRow extends LinkedAccount {
-  /** Whether the platform's access to a disconnected account must still be ended at the provider. */
   readonly endsAtProvider: boolean
   /** When it was last linked, including links made while it was connected. PostgreSQL text: finer than a `Date`. */
   readonly linkedLast: string
@@ -44,7 +43,6 @@ export interface NewLink {
   readonly linkedBy: LinkedBy
 }
 
-/** The SQL of linked accounts and of the platforms that they are linked under. */
 export const makeAccountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns = sql.literal(`
     account_id AS "accountId", status, COALESCE(linked_by, 'operator') AS "linkedBy",
@@ -105,7 +103,6 @@ export const makeAccountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
           AND ${linkedLast} = ${known.linkedLast}::timestamptz
         RETURNING 1`),
 
-    /** Records that the platform's access to a disconnected account has ended at the provider, too. */
     accessEnded: (tenant: Tenant, accountId: string) =>
       sql`
         UPDATE payments.provider_accounts SET ends_at_provider = false

@@ -9,7 +9,6 @@ import { ProductsApi } from "./products/Api.ts"
 import { PromotionCodesApi } from "./promotion-codes/Api.ts"
 import { SubscriptionsApi } from "./subscriptions/Api.ts"
 
-/** The contract's groups of operations on the connected account, in the order of the documents. */
 export const ProviderApi = HttpApi.make("provider")
   .add(ProductsApi)
   .add(PricesApi)

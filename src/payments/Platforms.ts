@@ -22,22 +22,13 @@ export class AnotherPlatform extends Data.TaggedError("AnotherPlatform")<{ reado
 /** How long startup waits for the provider to identify the key's platform. */
 const patienceAtStart = "5 seconds"
 
-/**
- * The owner of this process's key: the platform that accounts were linked under, another one, or unknown. A key that
- * can read a connected account belongs to the right platform.
- */
+/** A key that can read a connected account belongs to the right platform. */
 type KeyOwner = "ours" | "another" | "unknown"
 
-const makeParts = Effect.gen(function* () {
-  const repo = yield* makeAccountsRepo
-  const provider = yield* Provider
-  const metrics = yield* Metrics
-  return { repo, provider, metrics }
-})
+const makeParts = Effect.all({ repo: makeAccountsRepo, provider: Provider, metrics: Metrics })
 
 type Parts = Effect.Effect.Success<typeof makeParts>
 
-/** The platform of this process's key; none if the key may not read it. */
 const makeOfKey =
   ({ provider }: Parts) =>
   (environment: Environment): Effect.Effect<Option.Option<string>, ProviderFailure> =>

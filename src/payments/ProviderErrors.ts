@@ -52,5 +52,4 @@ export const isRefusal = (
   failure._tag === "ProviderObjectNotFound" ||
   failure._tag === "ProviderPermissionDenied"
 
-/** The errors of every operation on the connected account, as the contract's groups declare them. */
 export const providerErrors = errorSchemas(ProviderAccountNotConnected, ...callErrors, ServiceUnavailable)

@@ -113,7 +113,6 @@ const requestMessage = (code: string, fields: ReadonlyArray<string>, known: Reas
     .join(" ")
 }
 
-/** A refusal: the API's code, the refused fields, and the provider's answer for operators. */
 export interface ProviderRefusal {
   readonly code: string
   readonly fields: ReadonlyArray<string>
@@ -187,7 +186,6 @@ const renamed = (fields: ReadonlyArray<string>, names: FieldNames): ReadonlyArra
   return [...new Set(ours)]
 }
 
-/** Renames the refused fields of a failure to the API's names (contract 12.3). */
 export const inOurNames =
   (names: FieldNames) =>
   <E extends ProviderCallFailure>(failure: E): E | ProviderRequestRefused | ProviderObjectNotFound => {

@@ -41,7 +41,6 @@ export const amountRemark: Remark = remark(
   "in the smallest unit of the currency: 1500 is R$15.00, or ¥1500 if the currency has no cents"
 )
 
-/** An amount in the smallest unit of its currency: 500 means 5.00 BRL. */
 export const UnitAmount = Schema.Int.pipe(Schema.between(0, maximumAmount)).annotations({
   ...amountRemark,
   description: `Smallest currency unit: 500 means 5.00. The provider takes twelve digits in IDR, eight in other currencies. ${roundedAmounts}`,

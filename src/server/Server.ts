@@ -32,10 +32,7 @@ export interface ServerOptions extends ConnectionBounds {
   readonly shutdownTimeout: Duration.Duration
 }
 
-/**
- * How long, at most, a connection without a request stays open at shutdown: a busy client's next request may be on its
- * way, and would arrive at a closed connection.
- */
+/** A busy client's next request may be on its way, and would arrive at a closed connection. */
 const maxIdleGrace = Duration.millis(300)
 
 /** The refusal of a request that could not be read; null if the client left before its end. */
@@ -257,9 +254,7 @@ const drain = async (
   )
 }
 
-/**
- * Closes a server that served nothing, and so has nothing to drain: idle connections at once, all others after `after`.
- */
+/** Idle connections at once, all others after `after`. */
 const closeEventually = (server: Server, after: Duration.Duration) =>
   Effect.addFinalizer(() =>
     Effect.sync(() => {

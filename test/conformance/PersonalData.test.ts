@@ -87,7 +87,6 @@ const pathsOf = (name: keyof typeof types): ReadonlyArray<string> => {
   return within({ $ref: `#/definitions/${definitionOf(name)}` }, "")
 }
 
-/** An object with a canary at a path, and nothing else. */
 const objectWith = (path: string): Json => {
   const [, ...fields] = path.split(".")
   return record(

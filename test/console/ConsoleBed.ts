@@ -136,7 +136,6 @@ const cookieFor = (email: string) =>
     return { name, value }
   })
 
-/** Gives a browser the session of a person, as signing in there would. */
 export const signInBrowser = (context: BrowserContext, email: string) =>
   Effect.gen(function* () {
     const { baseUrl } = yield* TestService

@@ -5,8 +5,6 @@ import { TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../surface/http/Payments.ts"
 import { apiBelow } from "./ConsoleBed.ts"
 
-/** What the pages of destinations, deliveries, events and the overview have to show. */
-
 export const integrations = apiBelow("/integrations")
 
 export const makeDestination = (

@@ -33,7 +33,6 @@ const withLostRefund = Effect.fnUntraced(function* (
   const charge = String((yield* get(`/payment-intents/${payment}`))["latest_charge"])
   const { page } = yield* memberVisit({ role: "owner" })
   const dialog = page.getByRole("dialog")
-  /** The idempotency keys of the refunds that were asked for. */
   const keys: Array<string | undefined> = []
   yield* Effect.promise(async () => {
     await page.route("**/provider/refunds", async (route) => {

@@ -11,7 +11,6 @@ export interface Shop {
   readonly failures: () => number
   /** Gives it the destination's secret and the organization. Before, it answers 500. */
   readonly setUp: (secret: string, organizationId: string) => void
-  /** From now on answers 500 to everything, or works again. */
   readonly setBroken: (broken: boolean) => void
 }
 

@@ -22,7 +22,6 @@ export interface Running extends ServiceProcess {
   readonly baseUrl: string
 }
 
-/** A process by its role, with settings of its own. */
 export interface Start {
   readonly role: Running["role"]
   readonly settings?: Readonly<Record<string, string>>

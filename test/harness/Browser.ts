@@ -75,7 +75,6 @@ export const openBrowser: Effect.Effect<BrowserContext, never, Scope.Scope> = Ef
   (context) => Effect.promise(() => context.close())
 )
 
-/** A headless browser that the tests of a suite share. */
 export class Browser extends Context.Tag("test/Browser")<Browser, BrowserContext>() {
   static readonly layer = Layer.scoped(Browser, openBrowser)
 }

@@ -2,7 +2,6 @@ import { createServer, type IncomingHttpHeaders } from "node:http"
 import { Effect, type Scope } from "effect"
 import { listening } from "./Listening.ts"
 
-/** A request that a consumer received, with its exact bytes. */
 export interface ReceivedRequest {
   readonly path: string
   readonly headers: IncomingHttpHeaders
@@ -16,7 +15,6 @@ export interface Consumer {
   readonly hold: () => () => void
 }
 
-/** Starts a consumer; it ends with the scope, open connections included. */
 export const makeConsumer: Effect.Effect<Consumer, never, Scope.Scope> = Effect.gen(function* () {
   const received: Array<ReceivedRequest> = []
   let reply: { readonly status: number; readonly headers: Readonly<Record<string, string>> } = {

@@ -2,7 +2,6 @@ import { connect, createServer, type Socket } from "node:net"
 import { Effect, type Scope } from "effect"
 import { listening } from "./Listening.ts"
 
-/** A network between a client and a server, which can be cut. */
 export interface CuttableLine {
   readonly url: string
   readonly open: () => number

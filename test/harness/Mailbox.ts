@@ -11,7 +11,6 @@ export interface ReceivedMail {
   readonly raw: string
 }
 
-/** What the server answers to a mail that it does not take. */
 export interface SmtpRefusal {
   readonly code: number
   readonly message: (raw: string) => string
@@ -27,7 +26,6 @@ export interface Mailbox {
   readonly refuseTo: (address?: string) => void
   /** From now on takes every mail and breaks the connection off in place of saying so, or no more. */
   readonly breakOff: (breaks: boolean) => void
-  /** Waits for the n-th mail (from 1) to an address. */
   readonly mailTo: (address: string, nth?: number) => Effect.Effect<ReceivedMail>
 }
 

@@ -59,7 +59,7 @@ const workspace = { status: 403, code: "workspace_access_required", fields: [] }
 const foreign = { status: 403, code: "organization_access_denied", fields: [] }
 
 onSharedServiceWithMail("a session", (it) => {
-  it.layer(Fixture.layer, { timeout: "60 seconds" })("of a member", (it) => {
+  it.layer(Fixture.layer, { timeout: "4 minutes" })("of a member", (it) => {
     for (const [turn, role] of (["owner", "admin", "developer", "viewer"] as const).entries()) {
       const isAllowed = ({ path, permission }: Operation) =>
         path.endsWith("/audit-log")

@@ -37,7 +37,6 @@ function makeTenantOf({ hadPaymentsBefore }: { readonly hadPaymentsBefore: boole
   }).pipe(Effect.orDie)
 }
 
-/** A request about what a tenant has, under its key. */
 export const asTenant = (
   tenant: Pick<Tenant, "id" | "key">,
   method: string,
@@ -75,7 +74,6 @@ export const atEndpoints = (tenant: Tenant, method: string, path: string, body?:
     ({ status, text }) => expect(status, text).toBeLessThan(300)
   )
 
-/** Pauses an endpoint of a tenant's, or activates it again. */
 export const setActive = (tenant: Tenant, { id }: { readonly id: string }, active: boolean) =>
   atEndpoints(tenant, "PATCH", `/${id}`, { active })
 
@@ -94,7 +92,6 @@ export interface NotificationOptions {
   readonly created?: number
 }
 
-/** The body of a notification about an account, `payment_intent.succeeded` by default. */
 export const notification = (account: string, options: NotificationOptions = {}): string => {
   const { created = Math.floor(Date.now() / 1000), id = newEventId(), object = paymentIntent, ...rest } = options
   const { type = "payment_intent.succeeded", ...further } = rest
@@ -122,7 +119,6 @@ export interface ThinOptions {
   readonly snapshot?: string
 }
 
-/** The body of a thin notification about an account, `v1.account.updated` by default. */
 export const thinNotification = (account: string, options: ThinOptions = {}): string => {
   const { id = newEventId(), related = { id: account, type: "account" }, type = "v1.account.updated" } = options
   return JSON.stringify({
@@ -164,7 +160,6 @@ export const accepted = (answer: Effect.Effect<Answer, never, TestService>) =>
     status === 200 ? Effect.void : Effect.dieMessage(`The service answers ${status} ${text}`)
   )
 
-/** Runs an effect while every call to the provider on the account fails. */
 export const withoutProvider = <A, E, R>(accountId: string, effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(TestService, ({ emulator }) =>
     emulator

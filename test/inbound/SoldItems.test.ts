@@ -8,7 +8,6 @@ import { newTenant } from "../payments/ConnectedTenant.ts"
 import { makePrice } from "../surface/http/Payments.ts"
 import { accepted, newEventId, notification, notify, outcomeOf, subscribe, withoutProvider } from "./Notifications.ts"
 
-/** A tenant that may manage endpoints as well, and what it sells. */
 const makeShop = Effect.gen(function* () {
   const service = yield* TestService
   const tenant = yield* newTenant
@@ -45,7 +44,6 @@ const countTo = (shop: Shop, endpointId: string) =>
 const submit = (url: string, fields: Readonly<Record<string, string>>) =>
   Effect.promise(() => fetch(url, { method: "POST", body: new URLSearchParams(fields), redirect: "manual" }))
 
-/** Opens a link as a payer does; the page of its session. */
 const open = (link: string) =>
   Effect.map(
     Effect.promise(() => fetch(link, { redirect: "manual" })),

@@ -18,7 +18,6 @@ const compiler = join(root, "node_modules/typescript/bin/tsc")
 const singleThreaded = "--singleThreaded"
 const examples = ["whole-service", "own-events", "own-provider", "layers-alone", "mounted"]
 
-/** What a package says of itself, as far as this test asks. */
 interface Manifest {
   readonly name: string
   readonly version: string

@@ -15,7 +15,6 @@ const priceOf = (tenant: Tenant, more: object = {}) =>
     return { product, price }
   })
 
-/** A page that sells one price, with bounds from which the payer chooses. */
 const pageOf = (tenant: Tenant, more: object = {}) =>
   Effect.gen(function* () {
     const sold = yield* priceOf(tenant)
@@ -39,7 +38,6 @@ const hidden = (html: string) =>
     ])
   )
 
-/** Sends the page's form as a payer's browser does, with other fields. */
 const goOn = (slug: string, fields: Readonly<Record<string, string>>) =>
   Effect.gen(function* () {
     const { request } = yield* TestService

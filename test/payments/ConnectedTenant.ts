@@ -57,7 +57,6 @@ export const newTenant = Effect.gen(function* () {
         if (!response.ok) throw new Error(`The emulator answers ${response.status} ${await response.text()}`)
         return Object(await response.json())
       }),
-    /** Asks the provider itself to do something on the account. */
     doAtProvider: (path: string, params: Readonly<Record<string, string>>, method = "POST") =>
       Effect.promise(async (): Promise<Json> => {
         const response = await fetch(`${emulator.url}/v1${path}`, {
@@ -84,7 +83,6 @@ export const newTenant = Effect.gen(function* () {
 
 export type Tenant = Effect.Effect.Success<typeof newTenant>
 
-/** A price of 15.00, of a product of its own. */
 export const priceOf = (tenant: Tenant, more: object = {}) =>
   Effect.gen(function* () {
     const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
@@ -92,7 +90,6 @@ export const priceOf = (tenant: Tenant, more: object = {}) =>
     return { product, price }
   })
 
-/** Pays on the provider's page of a session, as a payer does. */
 export const payAt = (url: unknown, fields: Readonly<Record<string, string>> = {}) =>
   Effect.promise(async () => {
     const body = new URLSearchParams({ action: "pay", ...fields })
@@ -100,7 +97,6 @@ export const payAt = (url: unknown, fields: Readonly<Record<string, string>> = {
     if (paid.status >= 400) throw new Error(`The page answers ${paid.status}`)
   })
 
-/** What a session or a link is remembered to sell. */
 export const soldItems = (tenant: Tenant, sourceId: string) =>
   Effect.map(
     tenant.sql<{ prices: ReadonlyArray<string>; products: ReadonlyArray<string> }>`
@@ -109,7 +105,6 @@ export const soldItems = (tenant: Tenant, sourceId: string) =>
     ([row]) => row
   )
 
-/** Says whether the platform controls an account, and so sees its bank accounts. */
 export const control = (accountId: string, controlled: boolean) =>
   Effect.flatMap(TestService, ({ emulator }) =>
     Effect.promise(async () => {

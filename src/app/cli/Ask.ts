@@ -1,7 +1,6 @@
 import { Effect, Schema } from "effect"
 import { CommandFailed } from "./Failure.ts"
 
-/** A request of a command to a running server: a POST if it has a body. */
 interface Question<A, I> {
   readonly url: URL
   /** The name of the server in messages, such as "service". */

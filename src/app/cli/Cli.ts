@@ -12,7 +12,6 @@ import { run } from "./Program.ts"
 import { receiptCommands } from "./Receipts.ts"
 import { serviceCommands } from "./Service.ts"
 
-/** The command line of the service: for operators, and for developers of integrations. */
 export const cli: Program = {
   commands: [
     ...serviceCommands,

@@ -1,7 +1,6 @@
 import { Console, Effect, type Layer, ParseResult, Predicate, Schema, SchemaAST } from "effect"
 import { type CommandFailed, WrongUsage } from "./Failure.ts"
 
-/** An option or argument of a command, for the parser, the help and the completion. */
 export interface Parameter {
   readonly key: string
   /** Such as `--owner-email`, or `<id>` for an argument. */
@@ -50,10 +49,7 @@ export interface Shown {
   readonly failure?: CommandFailed
 }
 
-/**
- * The form of an option's value. Its rule completes a sentence that begins with the option's name ("must be a UUID");
- * for an argument, the rule is a whole sentence.
- */
+/** The form of a value; its rule completes a sentence that begins with the option's name ("must be a UUID"). */
 export const form = <A, I>(
   schema: Schema.Schema<A, I>,
   name: string,
@@ -144,7 +140,6 @@ const json: Parameter = {
   choices: []
 }
 
-/** A command that prints its result to standard output, as JSON with `--json`. */
 export const command = <A, I, E, R, E2>({
   run,
   services,

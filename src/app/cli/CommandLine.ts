@@ -44,7 +44,6 @@ const startsWith = (whole: ReadonlyArray<string>, start: ReadonlyArray<string>):
 
 const wordsOf = ({ name }: Command): ReadonlyArray<string> => name.split(" ")
 
-/** The words of a command line, and its options as they are written. */
 const tokensOf = (known: ReadonlyArray<Parameter>, args: ReadonlyArray<string>) => {
   const { tokens } = parseArgs({
     args: [...args],
@@ -107,7 +106,6 @@ const valuesOf = (
   return Either.right(given)
 }
 
-/** A command with its values, and the argument in the words after its name. */
 const invocation = (
   command: Command,
   rest: ReadonlyArray<string>,

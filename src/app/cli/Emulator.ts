@@ -25,10 +25,7 @@ const noKey = new CommandFailed({
   message: "The emulator needs the platform's key: set PROVIDER_SANDBOX_SECRET_KEY to the key that it was started with."
 })
 
-/**
- * The named emulator, otherwise that of the service that runs on the data directory. The key is the sandbox's, from the
- * settings or from that service: the production key is never sent.
- */
+/** The named emulator, otherwise the running service's. The production key is never sent to it. */
 const findEmulator = (
   named: URL | undefined
 ): Effect.Effect<EmulatorAddress, SettingsError | LocalDefaultsFailed | CommandFailed> =>

@@ -38,10 +38,7 @@ const make = Effect.gen(function* () {
   }
 })
 
-/**
- * The database and the provider that the commands work on, from the service's settings. Without `DATABASE_URL`, uses
- * the database of the service running on the data directory, or else starts the embedded one for the command.
- */
+/** Without `DATABASE_URL`, the running service's database, or an embedded one for the command. */
 export class Installation extends Context.Tag("connected-payments/cli/Installation")<
   Installation,
   {

@@ -15,10 +15,7 @@ import { PlainHttpUrl, variableOption } from "./Fields.ts"
 import { fields, printable } from "./Output.ts"
 import { readApiKey, readSecret, serviceOptions } from "./ServiceOptions.ts"
 
-/**
- * `listen` and `trigger`: forward the sandbox's events to a developer's machine, even behind a firewall, and trigger
- * them. Both need only the service's URL and a sandbox key.
- */
+/** `listen` and `trigger`: the sandbox's events on a developer's machine, by URL and sandbox key. */
 
 /** A running service and a sandbox key of one of its organizations: all that a developer's commands need. */
 interface SandboxService {

@@ -30,7 +30,6 @@ const isLive = (baseUrl: string): Effect.Effect<boolean> =>
     return response.ok
   }).pipe(Effect.orElseSucceed(() => false))
 
-/** The service that is running on the data directory of these settings, if there is one. */
 export const findLocalService = (
   settings: SettingsShape
 ): Effect.Effect<Option.Option<LocalService>, LocalDefaultsFailed> =>

@@ -52,17 +52,13 @@ const report = (cause: Cause.Cause<unknown>): Effect.Effect<number> =>
 export const run = (program: Program, args: ReadonlyArray<string>): Effect.Effect<number> =>
   execute(program, args).pipe(Effect.as(exitCodes.done), Effect.catchAllCause(report))
 
-/**
- * Calls back when the reader of a stream has consumed everything, or is gone. A pipe holds 64 KiB: data that a slow
- * reader has not consumed would be lost with the process.
- */
+/** A pipe holds 64 KiB: what a slow reader has not consumed would be lost with the process. */
 const whenTaken = (stream: NodeJS.WriteStream, done: () => void): void => {
   // A reader that is gone fails the write, and must not fail the process
   stream.on("error", () => {})
   stream.write("", () => done())
 }
 
-/** Runs a program on this process's arguments, and ends the process with its exit code. */
 export const runMain = (program: Program): void => {
   const main = Effect.map(run(program, process.argv.slice(2)), (exitCode) => {
     // A failed service has set its exit code already

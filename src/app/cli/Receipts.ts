@@ -73,7 +73,6 @@ const agoOption = (meaning: string) =>
     "must be a duration ('2 hours'), a date or a time (2030-01-31T12:00:00Z)"
   )
 
-/** The organization of a query, if one is named; fails if that does not exist. */
 const organizationIn = (organization: OrganizationId | undefined) =>
   organization === undefined
     ? Effect.succeed({})

@@ -11,10 +11,7 @@ import { freePort } from "../../platform/storage/FreePort.ts"
 import type { ServiceOptions } from "../Service.ts"
 import { showStep } from "./Progress.ts"
 
-/**
- * Local defaults for missing settings: an embedded PostgreSQL, the provider emulator, a master key. For one machine and
- * the sandbox only: `MODE=production` requires all of them in the settings.
- */
+/** Local defaults for missing settings, for one machine and the sandbox only. */
 
 /** A local default could not be started. The message is for the person who typed `npm start`. */
 export class LocalDefaultsFailed extends Data.TaggedError("LocalDefaultsFailed")<{

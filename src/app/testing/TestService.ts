@@ -31,7 +31,6 @@ export interface TestServiceOptions {
   readonly provider?: Layer.Layer<Provider, never, LocalProvider>
 }
 
-/** A running service with one organization, its linked sandbox account and a key with all permissions. */
 export interface RunningTestService {
   /** Such as `http://127.0.0.1:40123`. */
   readonly baseUrl: string
@@ -93,10 +92,7 @@ const masterKeys: EmbeddedServiceOptions["masterKeys"] = [
   { id: "testing", key: Redacted.make(new Uint8Array(32).fill(1)) }
 ]
 
-/**
- * Serves on the configured port, or on a free one, chosen beforehand since the service's URLs contain it. If another
- * process takes it in the meantime, tries up to three more.
- */
+/** Chosen beforehand, since the service's URLs contain it; if it is taken meanwhile, tries three more. */
 const start = (options: Omit<EmbeddedServiceOptions, "publicUrl">) =>
   Effect.gen(function* () {
     const { host = "127.0.0.1", port: wanted = 0, roles } = options.settings ?? {}

@@ -6,13 +6,11 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 export const valueAt = (object: unknown, ...path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>((value, field) => (isRecord(value) ? value[field] : undefined), object)
 
-/** The string at a path; undefined if it is missing, empty or another type. */
 export const textAt = (object: unknown, ...path: ReadonlyArray<string>): string | undefined => {
   const value = valueAt(object, ...path)
   return typeof value === "string" && value !== "" ? value : undefined
 }
 
-/** The finite number at a path; undefined if it is missing or another type. */
 export const numberAt = (object: unknown, ...path: ReadonlyArray<string>): number | undefined => {
   const value = valueAt(object, ...path)
   return typeof value === "number" && Number.isFinite(value) ? value : undefined
@@ -21,7 +19,6 @@ export const numberAt = (object: unknown, ...path: ReadonlyArray<string>): numbe
 /** Whether the value at a path is `true`. */
 export const isAt = (object: unknown, ...path: ReadonlyArray<string>): boolean => valueAt(object, ...path) === true
 
-/** The items of the array at a path; empty if there is no array. */
 export const itemsAt = (object: unknown, ...path: ReadonlyArray<string>): ReadonlyArray<unknown> => {
   const value = valueAt(object, ...path)
   return Array.isArray(value) ? value : []

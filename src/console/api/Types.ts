@@ -45,7 +45,6 @@ export type Json<T> = unknown extends T
 
 type Query<T> = { readonly [K in keyof T]: Json<T[K]> | (T[K] extends number | undefined ? number : never) }
 
-/** Whether a part of a request is not declared or has no fields. */
 type IsNothing<Part> = [Part] extends [never] ? true : [keyof Part] extends [never] ? true : false
 
 type PathPart<Path> =

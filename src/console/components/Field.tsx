@@ -97,7 +97,6 @@ export const TextField = (
   </Field>
 )
 
-/** A range of days of the reader's calendar, as filters kept in the address. */
 export const DayFields = (props: {
   readonly from: string
   readonly to: string

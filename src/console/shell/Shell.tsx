@@ -77,7 +77,6 @@ const SandboxBand = () => (
   </p>
 )
 
-/** The frame of a workspace's pages: navigation, workspace switch, account menu, and the sandbox band. */
 export const Shell = ({ children }: { readonly children: ComponentChildren }) => {
   const { environment } = useWorkspace()
   const [drawer, setDrawer] = useState(false)

@@ -170,10 +170,7 @@ export interface Query<A> {
   readonly reload: () => void
 }
 
-/**
- * Reads the data for a key, which begins with the environment and the family: `sandbox/endpoints/…`. Shows cached data
- * at once, and loads it again. A null key loads nothing.
- */
+/** Shows cached data at once, and loads it again. A null key loads nothing. */
 export const useQuery = <A>(
   key: string | null,
   load: (signal: AbortSignal) => Promise<A>,

@@ -70,7 +70,6 @@ export const sessionChanged = async (): Promise<void> => {
 export const selectWorkspace = async (environment: Environment): Promise<void> =>
   note(await call("session", "selectWorkspace", { payload: { environment } }))
 
-/** Ends the session, or all of the person's sessions, and notifies the other tabs. */
 export const signOut = async (everywhere: boolean): Promise<void> => {
   await call("session", everywhere ? "endAll" : "end")
   signedOut(false)
@@ -123,7 +122,6 @@ export const firstWorkspace = ({
 }: Pick<Session, "environment" | "workspaces">): Environment =>
   mayEnter(workspaces, environment) ? environment : (workspaces[0]?.environment ?? "sandbox")
 
-/** The page to open after signing in, for the tab that the mailed link opens. */
 const returnKey = "connected-payments.return-to"
 const returnMillis = 15 * 60 * 1000
 

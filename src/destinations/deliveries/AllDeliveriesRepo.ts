@@ -45,7 +45,6 @@ const makeConditions = ({ sql }: Parts) => {
       }
     )
 
-  /** The conditions on the delivery `d` alone, without those on its event and state. */
   const conditionsOf = (tenant: Tenant, query: ListAllDeliveries, firstId: string | undefined) => [
     ...searchConditions(sql, tenant, query),
     ...(query.endpoint_id === undefined ? [] : [sql`d.endpoint_id = ${query.endpoint_id}`]),

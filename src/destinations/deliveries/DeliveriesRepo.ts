@@ -34,7 +34,6 @@ export interface StoredDetail extends Delivery {
   readonly attempts: ReadonlyArray<StoredAttempt>
 }
 
-/** The state of a delivery when a re-send was requested, and whether it was queued. */
 export interface ResendOutcome extends ResendCandidate {
   readonly requeued: boolean
 }
@@ -47,7 +46,6 @@ export interface WantedOfEvent {
   readonly conditions: ReadonlyArray<Statement.Fragment>
 }
 
-/** A waiting delivery, and which of the rows that it refers to are missing. */
 export interface Dangling {
   readonly id: string
   readonly delivery: boolean
@@ -58,7 +56,6 @@ export interface Dangling {
 /** How many waiting deliveries are checked: those that have waited longest, since broken ones stay. */
 const referencesLookedAt = 1000
 
-/** Parts of statements that re-send deliveries; in all of them `d` is the delivery. */
 export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
   const ofEndpoint = sql.literal(`
     SELECT s.id FROM payments.endpoint_secrets s
@@ -129,7 +126,6 @@ export const searchConditions = (
       ])
 ]
 
-/** The conditions of a search on the delivery `d` and its event `e`. */
 export const ofStateAndType = (
   sql: SqlClient.SqlClient,
   { state, type }: ListDeliveries
@@ -243,10 +239,7 @@ const reads = ({ columns, detail, joined, readable, sql }: Parts) => ({
 })
 
 const resending = ({ lockForResend, readForResend, requeue, sql }: Parts) => ({
-  /**
-   * Queues a failed delivery for one manual attempt, if it may be re-sent. Returns the delivery's previous state;
-   * none if there is no such delivery. One transaction, or part of the caller's.
-   */
+  /** If it may be re-sent. Returns its previous state; none if there is no such delivery. */
   resend: (tenant: Tenant, id: DeliveryId) =>
     transaction(sql)(
       Effect.gen(function* () {

@@ -63,10 +63,7 @@ const Subscriptions = uniqueArray(EventType, { min: 1, max: maxSubscriptions }).
   jsonSchema: { uniqueItems: true }
 })
 
-/**
- * Filters before they are checked key by key, with error codes of their own (contract 7). Kept as parsed: a record
- * would silently drop a key `__proto__`.
- */
+/** Kept as parsed until checked key by key: a record would silently drop a key `__proto__`. */
 const UnjudgedFilters = Schema.declare(Predicate.isReadonlyRecord).annotations({
   identifier: "FiltersInput",
   jsonSchema: filtersJsonSchema,
@@ -174,7 +171,6 @@ export const SendTest = strict(
 )
 export type SendTest = typeof SendTest.Type
 
-/** A queued synthetic event; its delivery is read like any other (contract 9.10). */
 export const QueuedTest = Schema.Struct({
   id: DeliveryId,
   eventId: described(Schema.String, "`svc_test_evt_…`"),
@@ -183,7 +179,6 @@ export const QueuedTest = Schema.Struct({
 }).annotations({ identifier: "QueuedTest" })
 export type QueuedTest = typeof QueuedTest.Type
 
-/** An event that matched the endpoint while it was paused. It has no delivery. */
 export const SkippedEvent = Schema.Struct({
   eventId: described(Schema.String, "The id of the event, as in its envelope: `svc_evt_…`"),
   type: EventTypeName,

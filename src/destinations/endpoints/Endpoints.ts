@@ -124,10 +124,7 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
       principal: PrincipalShape,
       id: EndpointId
     ) => Effect.Effect<RotatedEndpoint, ResourceNotFound | ServiceUnavailable>
-    /**
-     * Events that an endpoint missed while it was paused, newest first, as long as payloads are kept; also for a
-     * deleted endpoint. Refuses a `starting_after` that is not one of them.
-     */
+    /** Newest first, as long as payloads are kept; also for a deleted endpoint. */
     readonly listSkipped: (
       tenant: Tenant,
       id: EndpointId,
@@ -145,7 +142,6 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
     Layer.effect(Endpoints, make(options))
 }
 
-/** A new secret in both of its forms, for the one answer that shows it. */
 const shownSecrets = (secret: Redacted.Redacted) => {
   const signingSecret = Redacted.value(secret)
   return { signingSecret, standardWebhooksSecret: standardWebhooksSecretOf(signingSecret) }

@@ -36,7 +36,6 @@ export interface LockedEndpoint {
 
 type Sql = SqlClient.SqlClient
 
-/** The condition on `payments.endpoints e` for the tenant's endpoints that are not deleted. */
 const existing = (sql: Sql, tenant: Tenant) => sql`${ofTenant(sql, tenant, "e")} AND e.deleted_at IS NULL`
 
 const rowStatements = (sql: Sql) => {
@@ -126,10 +125,7 @@ const endpointStatements = (sql: Sql) => ({
       VALUES (${tenant.organizationId}, ${tenant.environment}, ${endpoint.id}, ${endpoint.name}, ${endpoint.url},
         ${endpoint.events}::text[], ${JSON.stringify(endpoint.filters)}::jsonb)`,
 
-  /**
-   * Locks the endpoint's row until the transaction ends, against its deletion, a concurrent start of a recovery or
-   * replay, and another test; none if there never was such an endpoint.
-   */
+  /** Against its deletion, a concurrent start of a recovery or replay, and another test. */
   lock: (tenant: Tenant, id: EndpointId) =>
     Effect.map(
       sql<LockedEndpoint>`

@@ -14,7 +14,6 @@ import {
 import { EndpointId, OrganizationId } from "../../platform/kit/Ids.ts"
 import { NoQuery, OptionalIdempotencyHeaders, OrganizationPath } from "../../platform/kit/Request.ts"
 
-/** A group of operations on webhook endpoints, and on their events and deliveries. */
 export const integrationGroup = <const Name extends string>(name: Name, description: string) =>
   HttpApiGroup.make(name)
     .addError(errorSchema(ServiceUnavailable))

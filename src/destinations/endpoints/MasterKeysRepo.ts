@@ -73,7 +73,6 @@ const statementsOf = (sql: SqlClient.SqlClient, of: EncryptedTable) => {
       SELECT master_key_id AS "masterKeyId", count(*)::int AS count FROM ${table}
       WHERE ${ciphertext} IS NOT NULL GROUP BY master_key_id`,
 
-    /** The next rows under these keys, in the order of the primary key. */
     page: (keyIds: ReadonlyArray<string>, after: Place | undefined, limit: number) =>
       sql<EncryptedRow>`
         SELECT ${organization} AS "organizationId", ${environment} AS environment, ${id}::text AS id, master_key_id AS "masterKeyId",

@@ -62,7 +62,6 @@ const rangeOf = Effect.fnUntraced(function* ({ since, until: wanted }: StartEven
   return { since, until }
 })
 
-/** Whether an event is sent: it is not synthetic and passes the endpoint's filters. */
 const isSent = (
   { filterSubjects, id }: LookedAtEvent,
   payload: string,
@@ -262,11 +261,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
   }
 })
 
-/**
- * Replays: sends the events of a period to one endpoint as new deliveries, in the background.
- *
- * The progress of a replay is in the database: any process can take its next step.
- */
+/** The progress of a replay is in the database: any process can take its next step. */
 export class EventReplays extends Context.Tag("connected-payments/destinations/EventReplays")<
   EventReplays,
   {

@@ -49,7 +49,6 @@ export interface MatchableEvent<Type extends string> extends Pick<NewEvent, "id"
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** The facts that filters read besides `data`, and the hash under which they are stored. */
 export interface KnownSubjects {
   readonly subjects: FilterSubjects
   readonly keyedHash: KeyedHash["Type"]
@@ -95,7 +94,6 @@ export interface PublicationValues {
   readonly deliveries: string
 }
 
-/** Decides whether a delivery of an event should be stored under a lease. */
 export type OfferDelivery<P extends Publication> = (delivery: NewDelivery, event: NewEvent, publication: P) => boolean
 
 /** The same event, endpoint and time always give a delivery the same id. `offer` is called for each delivery. */

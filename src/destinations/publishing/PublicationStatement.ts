@@ -39,7 +39,6 @@ const parametersFor = (sql: SqlClient.SqlClient, values: PublicationValues): Pub
   deliveries: sql`${values.deliveries}`
 })
 
-/** The events of one tenant that are published at once, and where they come from. */
 export interface TenantPublication extends Publication {
   /** The provider event that they come from. Default: none. */
   readonly providerEventId?: string

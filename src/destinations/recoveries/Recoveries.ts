@@ -99,11 +99,7 @@ const make = Effect.gen(function* () {
   return { queue, announce, get, list, step, await: Mailbox.take(started) }
 })
 
-/**
- * Re-sends everything that failed definitively at an endpoint, in the background (contract 9.4).
- *
- * The progress of a recovery is in the database: any process can take its next step.
- */
+/** The progress of a recovery is in the database: any process can take its next step (contract 9.4). */
 export class Recoveries extends Context.Tag("connected-payments/destinations/Recoveries")<
   Recoveries,
   {
@@ -132,7 +128,6 @@ export class Recoveries extends Context.Tag("connected-payments/destinations/Rec
       endpointId: EndpointId,
       query: ListRecoveries
     ) => Effect.Effect<RecoveryList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
-    /** Takes one step of a running recovery; none if there is nothing to do. */
     readonly step: Effect.Effect<Option.Option<Step>, SqlError.SqlError>
     readonly await: Effect.Effect<void>
   }

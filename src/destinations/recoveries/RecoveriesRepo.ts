@@ -62,7 +62,6 @@ const rows = ({ columns, failures, ofEndpoint, sql }: Parts) => ({
           AND (${starting_after ?? null}::uuid IS NULL OR r.id < ${starting_after ?? null}::uuid)
         ORDER BY r.id DESC LIMIT ${limit}`,
 
-  /** Inserts a running recovery, with the number of its failures, counted up to `mostCounted`. */
   insert: (tenant: Tenant, endpointId: EndpointId, id: RecoveryId, since: Date) =>
     Effect.zipRight(
       sql`

@@ -52,7 +52,6 @@ const makeCount = Effect.gen(function* () {
       })
     )
 
-  /** Recounts groups that may have changed. Returns how many; undefined if none is due. */
   const look: Effect.Effect<number | undefined, SqlError.SqlError> = transaction(sql)(
     Effect.zipRight(
       Effect.zipRight(repo.lockedProgress, alongIndex(sql)),
@@ -74,7 +73,6 @@ const makeCount = Effect.gen(function* () {
       )
     })
 
-  /** Takes one step of each kind. Returns whether there may be more to do. */
   const round = Effect.gen(function* () {
     const steps = [yield* inTime(step(1)), yield* inTime(step(2)), yield* look]
     if (steps.some((counted) => counted !== undefined && counted > 0)) yield* Effect.sleep(pause)
@@ -93,7 +91,6 @@ const interval = "15 seconds"
 
 const none = { count: 0, amount: "0" }
 
-/** Merges the rows of a day and currency, which are adjacent, into one. */
 const toPaymentDays = (rows: ReadonlyArray<PaymentRow>): ReadonlyArray<PaymentDay> => {
   const days = new Map<string, PaymentDay>()
   for (const { amount, count, currency, date, kind } of rows) {

@@ -42,7 +42,6 @@ const toProgress = (rows: ReadonlyArray<PassRow>): Progress => {
   return { first: positionOf(1), second: positionOf(2), now: rows[0]?.now.getTime() ?? 0 }
 }
 
-/** The SQL of daily counts and of their progress, private to this slice. */
 export const makeDailyCountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   /** The tenant's counts `k` since a day. For a slot that is not settled, the first count is shown. */
   const shown = (tenant: Tenant, from: string) =>

@@ -28,7 +28,6 @@ export const resentWithin = Duration.toMillis(deliveryWindow) + Duration.toMilli
 /** How many days of counts are kept: as many as can be requested. */
 export const keptDays = 90
 
-/** The start of the slot that contains a time, both in Unix milliseconds. */
 export const slotOf = (millis: number): number => Math.floor(millis / slotMillis) * slotMillis
 
 /** A stretch of time to count, within one slot: all in Unix milliseconds. */
@@ -62,7 +61,6 @@ export const firstStretch = (
   return { slot, from, until, since: from === counted ? since : from }
 }
 
-/** The next stretch for the second count; undefined if it is not time yet. */
 export const secondStretch = (
   { since, until }: Position,
   now: number,

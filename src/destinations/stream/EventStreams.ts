@@ -117,7 +117,6 @@ class Progress {
     return [...this.#known.keys()]
   }
 
-  /** Records a page that was read after a poll. Returns the page's messages. */
   advance(rows: ReadonlyArray<StreamedRow>, { number, settled }: Poll): string {
     this.#remember(rows)
     this.behind = rows.length === pageSize

@@ -15,10 +15,7 @@ import { type Micros, type makeStreamRepo, type UsedDay, usedSince } from "./Str
 
 const interval = "250 millis"
 
-/**
- * How much earlier than the oldest open transaction the settled time is, in microseconds: a session appears among the
- * open ones a moment after it has taken its time.
- */
+/** In microseconds: a session appears among the open ones a moment after it has taken its time. */
 export const margin = 5_000_000
 
 /** The longest time for which an open transaction delays the settled time, in microseconds. */

@@ -2,10 +2,7 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 
-/**
- * A time by the database's clock, in whole microseconds since 1970. This is PostgreSQL's own precision, so no event
- * falls between two values, and a number represents it exactly.
- */
+/** In microseconds since 1970: PostgreSQL's own precision, so no event falls between two values. */
 export type Micros = number
 
 /** How far back a stream can be resumed. In microseconds. */

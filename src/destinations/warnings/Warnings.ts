@@ -53,7 +53,6 @@ const make = Effect.fnUntraced(function* (options: WarningsOptions) {
       all.filter(({ role }) => entersEverything(role)).map(({ email }) => email)
     )
 
-  /** Sends one warning. Returns whether the mail server did not take it for now. */
   const warn = Effect.fnUntraced(function* (endpoint: FailingEndpoint) {
     const claim = yield* repo.claim(endpoint)
     if (Option.isNone(claim)) {

@@ -150,11 +150,9 @@ const inOrder = (fields: Plain): Plain => {
   return Object.fromEntries(Object.entries(fields).toSorted(([a], [b]) => (place(a) < place(b) ? -1 : 1)))
 }
 
-/** A stored object as the provider shows it: references are ids unless they are expanded. */
 export const present = (objects: Scoped, shape: Shape, value: object, expansion: Expansion): Plain =>
   presentFields(objects, fieldsOf(shape), value, expansion)
 
-/** An answer as the provider shows it, which may be a page of objects. */
 export const presentAnswer = (objects: Scoped, shape: AnswerShape, value: object, expansion: Expansion): Plain => {
   if ("object" in shape) return present(objects, shape.object, value, expansion)
   const page: Plain = { ...value }

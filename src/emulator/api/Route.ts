@@ -60,7 +60,6 @@ export const requestContext = (
   }
 }
 
-/** An operation whose parameters have been decoded, ready to run in a transaction. */
 export type Prepared = (context: RequestContext) => Effect.Effect<object, ProviderError>
 
 export interface Route {

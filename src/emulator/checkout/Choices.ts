@@ -107,7 +107,6 @@ interface Applied {
 
 const invalidCode = invalid("promotion_code", "This code is invalid.")
 
-/** The discount to apply: the chosen one, otherwise the current one if it is still valid. */
 const discountOf = (
   context: RequestContext,
   session: Session,
@@ -139,13 +138,7 @@ const priced = (session: Session, items: ReadonlyArray<LineItem>, discounts: Ses
   total_details: { amount_discount: sumOf(items, "amount_discount"), amount_shipping: 0, amount_tax: 0 }
 })
 
-/**
- * Applies the payer's choices to the session, recalculates its prices and stores it.
- *
- * Errors (400), each with the form's field as `param`: a fixed or out-of-range quantity or amount, an upsell that is
- * not offered, a code that is unknown, used up or has no effect on this order, a total too large or too small to
- * charge.
- */
+/** Recalculates the prices. Errors (400), each with the form's field as `param`. */
 export const withChoices = Effect.fnUntraced(function* (
   context: RequestContext,
   { order, session }: OpenCheckout,

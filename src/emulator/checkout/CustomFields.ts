@@ -4,8 +4,6 @@ import { nulls } from "../Nulls.ts"
 import { type ProviderError, refuse } from "../ProviderError.ts"
 import type { Session } from "../Records.ts"
 
-/** The custom fields and the phone number that a session collects from its payer. */
-
 const alphanumeric = (max: number) => Params.matching(new RegExp(`^[a-zA-Z0-9]{1,${max}}$`), "alphanumeric text")
 
 const length = Params.optional(Params.integer(1, 255))

@@ -50,13 +50,7 @@ const waiting = (context: RequestContext, intent: PaymentIntent, method: LaterMe
   status: "requires_action"
 })
 
-/**
- * Completes an open session with a method that pays later: it is complete but unpaid (`payment_status`) until
- * {@link settle}.
- *
- * Events: `payment_intent.created` (at the first attempt), `payment_intent.requires_action`,
- * `checkout.session.completed`. Error (400): an order that cannot be paid later; see {@link canPayLater}.
- */
+/** Complete but unpaid until {@link settle}. Error (400): an order that cannot be paid later. */
 export const payLater = Effect.fnUntraced(function* (
   context: RequestContext,
   checkout: OpenCheckout,
@@ -107,13 +101,7 @@ const unpaidIntent = (context: RequestContext, session: Session): Effect.Effect<
     : invalid("session", `Session ${session.id} does not wait for a payment.`)
 }
 
-/**
- * Settles a session that was completed unpaid: its payment arrives, or its slip or code expires.
- *
- * Events: `charge.succeeded`, `payment_intent.succeeded`, `checkout.session.async_payment_succeeded`; or
- * `payment_intent.payment_failed`, `checkout.session.async_payment_failed`. Error (400): a session that does not wait
- * for a payment.
- */
+/** Its payment arrives, or its slip or code expires. Error (400): a session that does not wait for a payment. */
 export const settle = Effect.fnUntraced(function* (
   context: RequestContext,
   before: Session,

@@ -10,13 +10,11 @@ import { nextPeriodEnd } from "./Calendar.ts"
 import { discounted, fullPrice } from "./Discounts.ts"
 import { fail, succeed } from "./PaymentSteps.ts"
 
-/** The renewal at the end of a subscription's period: the card pays, or is declined. */
 export interface RenewalOrder {
   readonly id: string
   readonly outcome: "paid" | "failed"
 }
 
-/** The subscription in its next period: active, or past due if the card was declined. */
 const renewed = (before: Subscription, outcome: RenewalOrder["outcome"]): Subscription => ({
   ...before,
   items: {

@@ -2,7 +2,6 @@ import { Effect } from "effect"
 import { errorReply, type HttpReply, type HttpRequest, jsonReply } from "../Http.ts"
 import { internalError, refuse } from "../ProviderError.ts"
 
-/** The ways in which a call can fail between the provider and its client. */
 export const faultKinds = [
   "timeout",
   "reset",
@@ -45,7 +44,6 @@ export interface Faults {
   readonly add: (fault: Fault) => void
   readonly clear: () => void
   readonly pending: () => ReadonlyArray<Fault>
-  /** Returns the fault for this call, if any, and counts it as used. */
   readonly take: (request: HttpRequest) => FaultKind | undefined
 }
 

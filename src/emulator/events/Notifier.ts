@@ -95,7 +95,6 @@ const record = (store: Store, { event, scope }: PendingDelivery, attempts: numbe
     })
   )
 
-/** The payload of an event: as the API shows it, or converted to the older version. */
 const payloadOf = (objects: Scoped, delivery: Delivery, target: WebhookTarget): object | undefined => {
   if (delivery.entry === "thin") return objects.get("thin_event", delivery.event)
   const event = objects.get("event", delivery.event)
@@ -128,7 +127,6 @@ const load = (
 
 const targetIds: Readonly<Record<Entry, string>> = { snapshot: "target", thin: "thin" }
 
-/** Creates one of the platform's webhook endpoints: its target, once set, and its signing secret. */
 const makeEntry = Effect.fnUntraced(function* (store: Store, entry: Entry, secret: string) {
   const stored = yield* store.transact((transaction) =>
     Effect.sync(() => transaction.in(ownScope).get("webhook", targetIds[entry]))

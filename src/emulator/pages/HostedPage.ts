@@ -43,7 +43,6 @@ const successUrl = (session: Session): string | undefined =>
 const linkOf = ({ objects }: RequestContext, { payment_link }: Session): PaymentLink | undefined =>
   payment_link === null ? undefined : objects.get("payment_link", payment_link)
 
-/** The reply after a payment: a redirect to the shop, or the payment link's confirmation message. */
 const afterwards = (context: RequestContext, session: Session): HttpReply => {
   const location = successUrl(session)
   const words = linkOf(context, session)?.after_completion.hosted_confirmation?.custom_message

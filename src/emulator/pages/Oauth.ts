@@ -50,7 +50,6 @@ const backTo = ({ redirect_uri, state }: Asked, answer: Readonly<Record<string, 
   return redirect(url.href, "Thank you", "Back to the platform.")
 }
 
-/** Creates a code for the chosen or a new account; undefined if the account is unknown. */
 const grant = (
   service: Service,
   transaction: Transaction,

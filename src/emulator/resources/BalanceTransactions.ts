@@ -102,7 +102,6 @@ export const recordReturnedPayout = (
 /** The provider's fee for a dispute, in the smallest currency unit; it is never returned. */
 const disputeFee = 1_500
 
-/** Records a disputed amount, which leaves the balance at once together with a fee. */
 export const recordDispute = (context: RequestContext, { amount, charge, currency, id }: Dispute) =>
   record(context, {
     amount: -amount,

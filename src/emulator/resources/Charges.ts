@@ -39,7 +39,6 @@ const outcomes: { readonly [O in CardOutcome]: NonNullable<Charge["outcome"]> } 
   }
 }
 
-/** How a payer pays: at once by card, or later by bank slip or instant transfer. */
 export type PaymentMethod = "card" | "boleto" | "pix"
 
 /** The provider's test cards, one for each outcome. */

@@ -67,12 +67,7 @@ const checkDisputable = (charge: Charge): Effect.Effect<void, ProviderError> => 
   return charge.disputed ? refused(`Charge ${charge.id} has already been disputed.`) : Effect.void
 }
 
-/**
- * Opens a dispute about the unrefunded part of a charge; amount and fee leave the balance.
- *
- * Events: `charge.dispute.created`, `charge.dispute.funds_withdrawn`. Error (400): a charge that was not paid, was not
- * by card, is refunded in full, or was disputed before.
- */
+/** About the unrefunded part of a charge, once, paid by card; amount and fee leave the balance. */
 export const openDispute = Effect.fnUntraced(function* (context: RequestContext, charge: Charge, order: DisputeOrder) {
   yield* checkDisputable(charge)
   const made = makeDispute(context, charge, order)
@@ -101,12 +96,7 @@ const closed = (context: RequestContext, before: Dispute, outcome: DisputeOutcom
   }
 }
 
-/**
- * Ends a dispute; if won, the amount returns to the balance.
- *
- * Events: `charge.dispute.funds_reinstated` if won, `charge.dispute.closed`. Errors: `resource_missing` (404); a
- * dispute that has ended (400).
- */
+/** If won, the amount returns to the balance. Errors: an unknown dispute (404), or one that has ended (400). */
 export const closeDispute = Effect.fnUntraced(function* (context: RequestContext, id: string, outcome: DisputeOutcome) {
   const before = yield* disputes.existing(context, id)
   if (before.status !== "needs_response") {

@@ -193,11 +193,7 @@ const makeLink = (baseUrl: string, { currency, sold }: Sale, params: LinkParams)
   }
 }
 
-/**
- * Checks the items, then creates the link and stores it with its order.
- *
- * Errors (400): as for a checkout session, each with `param`.
- */
+/** Errors (400): as for a checkout session, each with `param`. */
 export const createPaymentLink: (
   context: RequestContext,
   params: LinkParams

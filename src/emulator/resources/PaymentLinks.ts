@@ -98,7 +98,6 @@ const update = Effect.fnUntraced(function* (context: RequestContext, params: Upd
   })
 })
 
-/** Whether a link can be paid: it is active, and its sales limit is not reached. */
 export const isOpen = ({ active, restrictions }: PaymentLink): boolean =>
   active && (restrictions === null || restrictions.completed_sessions.count < restrictions.completed_sessions.limit)
 

@@ -86,11 +86,7 @@ const changed = (context: RequestContext, before: Payout, state: PayoutState): P
   }
 }
 
-/**
- * Moves a payout to a state. Events: `payout.updated`, and `payout.paid`, `payout.failed` or `payout.canceled`.
- *
- * Errors: `resource_missing` (404); an invalid state transition (400).
- */
+/** Errors: `resource_missing` (404); an invalid state transition (400). */
 export const movePayout: (
   context: RequestContext,
   id: string,

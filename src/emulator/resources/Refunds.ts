@@ -51,7 +51,6 @@ const chargeOf = (
     : orFail(context.objects.get("charge", charge), resourceMissing("charge", charge, "charge"))
 }
 
-/** The amount to refund: the requested one, otherwise the rest of the charge. */
 const refundableAmount = (charge: Charge, asked: number | undefined): Effect.Effect<number, ProviderError> => {
   if (!charge.paid) {
     return invalid("charge", `Charge ${charge.id} was not successful.`, "charge_not_refundable")
@@ -134,10 +133,7 @@ export const settleRefund = Effect.fnUntraced(function* (context: RequestContext
   return refund
 })
 
-/**
- * Fails a refund, possibly days after it succeeded: the payer's bank returns the money to the balance, and the charge's
- * refunded amount decreases accordingly. Events: `refund.failed`, `refund.updated`, `charge.refund.updated`.
- */
+/** The money returns to the balance. Events: `refund.failed`, `refund.updated`, `charge.refund.updated`. */
 export const failRefund = Effect.fnUntraced(function* (
   context: RequestContext,
   id: string,

@@ -78,7 +78,6 @@ const checkIntervals = (sold: ReadonlyArray<Sold>): Check => {
     : invalid("line_items", "Checkout does not support multiple prices with different billing intervals.")
 }
 
-/** Whether any of the prices recurs, so that the sale is a subscription. */
 export const isRecurring = (sold: ReadonlyArray<Sold>): boolean => sold.some(({ price }) => price.recurring !== null)
 
 export const sumOf = (
@@ -108,12 +107,7 @@ export interface Sale {
   readonly currency: string
 }
 
-/**
- * Looks up the items and checks that they can be sold together.
- *
- * Errors (400): `parameter_missing` without items, `resource_missing`, `product_inactive`, and refusals without a code,
- * each with `param`.
- */
+/** Errors (400), each with `param`: no items, unknown or inactive ones, and those that can't be sold together. */
 export const makeSale = Effect.fnUntraced(function* (
   context: RequestContext,
   items: ReadonlyArray<ItemParams>,
@@ -190,7 +184,6 @@ export const noInvoiceData = {
   metadata: {}
 }
 
-/** The line items of a session or a payment link, for its list of them. */
 export const soldItems = ({ objects }: RequestContext, { id }: { readonly id: string }) => ({
   items: objects.get("order", id)?.items ?? [],
   noun: "item"

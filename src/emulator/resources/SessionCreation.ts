@@ -165,12 +165,7 @@ export const makeSession = (
   }
 }
 
-/**
- * Checks the items against the mode, then creates the session and stores it with its order.
- *
- * Errors (400): `resource_missing`, `product_inactive`, `amount_too_large`, `amount_too_small`, and refusals without a
- * code, each with `param`.
- */
+/** Errors (400), each with `param`. */
 export const createSession = Effect.fnUntraced(function* (context: RequestContext, params: SessionParams) {
   const { currency, sold } = yield* makeSale(context, params.line_items, params.currency)
   yield* checkMode(sold, params)

@@ -65,7 +65,6 @@ const makeItem = (
   tax_rates: []
 })
 
-/** The recurring items of an order, with the end of the trial if there is one. */
 const itemsOf = (subscription: string, order: Order, start: number, trialEnd: number | null) =>
   order.items.flatMap((item) => {
     const { recurring } = item.price
@@ -79,7 +78,6 @@ export interface SubscriptionTerms {
   readonly session: Session
 }
 
-/** The subscription that a session sells: trialing if the order has a trial, otherwise active. */
 export const makeSubscription = (
   { now }: RequestContext,
   { customer, order, session }: SubscriptionTerms

@@ -80,7 +80,6 @@ export const cancelSubscription = Effect.fnUntraced(function* (
   return subscription
 })
 
-/** Ends a subscription whose cancellation was due at the end of its period. Event: `….deleted`. */
 export const endSubscription = (context: RequestContext, before: Subscription): Subscription => {
   const subscription: Subscription = { ...before, ended_at: context.now, status: "canceled" }
   context.save("subscription", subscription, "customer.subscription.deleted")

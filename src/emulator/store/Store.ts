@@ -15,7 +15,6 @@ import { type Journal, memoryJournal, openJournal, readJournal } from "./Journal
 /** One account's records within a transaction, with what the transaction has written. */
 export interface Scoped {
   readonly get: <K extends Kind>(kind: K, id: string) => Records[K] | undefined
-  /** All records of a kind, oldest first; changing a record does not move it. */
   readonly all: <K extends Kind>(kind: K) => ReadonlyArray<Records[K]>
   readonly put: <K extends Kind>(kind: K, id: string, value: Records[K]) => void
   readonly remove: (kind: Kind, id: string) => void

@@ -41,11 +41,7 @@ const newSubscription = {
 
 const subscription = { subscription: "the subscription; default: a new one", ...newSubscription } as const
 
-/**
- * All triggers: each provider event behind the event catalog, later changes of refunds, the revocation of the
- * platform's access, and thin notifications. Every trigger also takes `account` and `api_version` (the version of its
- * snapshots).
- */
+/** Every trigger also takes `account` and `api_version` (the version of its snapshots). */
 const described = {
   "payment_intent.succeeded": { description: "A payment by card succeeds.", options: money },
   "payment_intent.payment_failed": { description: "A payment by card is declined.", options: money },

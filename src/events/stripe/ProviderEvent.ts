@@ -23,10 +23,7 @@ const providerNameForm = /^[\x21-\x7e]{1,255}$/
  */
 export const ProviderName = Schema.String.pipe(Schema.pattern(providerNameForm))
 
-/**
- * The outer shape of a snapshot event. `account` is `null` for events of the platform itself. A payload that identifies
- * itself as something else, such as a thin notification, is refused.
- */
+/** `account` is `null` for the platform's own events. A thin notification is refused. */
 export const ProviderEvent = Schema.Struct({
   id: ProviderName,
   object: Schema.optional(Schema.Literal("event")),
@@ -141,7 +138,6 @@ const idOf = (value: unknown): ReadonlyArray<string> => {
   return typeof id === "string" ? [id] : []
 }
 
-/** Removes duplicates in linear time: a body can hold tens of thousands of ids. */
 const unique = (ids: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(ids)]
 
 const metadataOf = (value: unknown): Readonly<Record<string, string>> =>

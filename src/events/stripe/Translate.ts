@@ -33,7 +33,6 @@ export interface TranslationContext {
 
 type Make = <T extends EventType>(type: T, data: EventData<T>) => EnvelopeOf<T>
 
-/** Turns one type of provider event into envelopes; none if it concerns no consumer. */
 type Translator = (
   event: ProviderEvent,
   context: TranslationContext
@@ -46,10 +45,7 @@ interface Contradiction {
 
 const objectPath = "event.data.object"
 
-/**
- * Creates a translator from a schema of the fields that it needs and a function from these to events. Fields that the
- * schema does not name are never read, so they cannot reach a consumer.
- */
+/** Fields that the schema does not name are never read, so they cannot reach a consumer. */
 const translator = <A, I>(
   object: Schema.Schema<A, I>,
   toEvents: (object: A, make: Make, context: TranslationContext) => ReadonlyArray<Envelope> | Contradiction
@@ -209,10 +205,7 @@ const subscriptionTranslator = (type: "subscription.created" | "subscription.can
     make(type, { subscription_id: id, customer_id: customer, status })
   ])
 
-/**
- * The fields in which an invoice names its subscription: under `parent` since 2025, in a separate field before. Both
- * are read, since the payload's version depends on the notification endpoint at the provider.
- */
+/** Under `parent` since 2025, in a separate field before: the version depends on the endpoint there. */
 const InvoiceOwner = Schema.Struct({
   id: providerId("The invoice"),
   billing_reason: Schema.optional(Schema.NullOr(providerCode("Why the invoice was created"))),
@@ -381,7 +374,6 @@ export interface TranslateInput extends TranslationContext {
 /** The provider's event types that are translated. */
 export const translatedProviderTypes: ReadonlyArray<string> = Object.keys(translators)
 
-/** Translates one provider event. The same input always gives the same envelopes, ids included. */
 export const translate = ({ event, ...context }: TranslateInput): Translation => {
   if (event.livemode !== (context.environment === "production")) return { _tag: "WrongMode" }
   // Own keys only: a type named like a member of Object.prototype must not match

@@ -49,7 +49,6 @@ const OwnName = text({
   rule: "must be lower-case words, such as endpoint.created"
 })
 
-/** An id of a person, a key or an object, or an operator's name. */
 const AnyId = text({
   min: 1,
   max: 255,

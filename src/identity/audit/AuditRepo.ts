@@ -19,7 +19,6 @@ const clockDifference = 3600
 export const isSearch = ({ limit: _limit, starting_after: _after, ...filters }: ListAudit): boolean =>
   Object.keys(filters).length > 0
 
-/** Lists an environment's records and those of the organization as a whole, newest first. */
 export const makeAuditList = Effect.map(SqlClient.SqlClient, (sql) =>
   Effect.fnUntraced(function* ({ environment, organizationId }: Tenant, query: ListAudit) {
     const { action, author_id, created_gte, created_lte, limit = defaultPageSize, target_id, target_type } = query

@@ -1,4 +1,4 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Uuid } from "../../platform/bounds/Text.ts"
 import {
@@ -6,19 +6,15 @@ import {
   errorSchemas,
   OrganizationAccessDenied,
   OrganizationAlreadyExists,
-  OriginNotTrusted,
   PermissionDenied,
-  RateLimitExceeded,
   ResourceNotFound,
-  ServiceUnavailable,
-  SessionInvalid
+  ServiceUnavailable
 } from "../../platform/errors/Errors.ts"
-import { CreatedAt, described, ExpiresAt, NoQuery, optional, strict, withStatus } from "../../platform/kit/Request.ts"
-import { RedemptionLimit } from "../Authentication.ts"
+import { CreatedAt, described, ExpiresAt, optional, strict, withStatus } from "../../platform/kit/Request.ts"
 import { CreatedBy, Email, Environments, InvitedRole, WorkspaceEnvironment } from "../Schemas.ts"
 import { sessionDelete, sessionGet, sessionGroup, sessionPost } from "../SessionEndpoints.ts"
 import { SignedIn } from "../sign-in/SessionApi.ts"
-import { LinkPage, RedeemToken } from "../sign-in/SignInApi.ts"
+import { linkPageEndpoint, redemption } from "../sign-in/SignInApi.ts"
 
 /** An invitation that can still be accepted. */
 export const Invitation = Schema.Struct({
@@ -78,36 +74,29 @@ export class InvitationsApi extends sessionGroup(
 
 export class InvitationApi extends HttpApiGroup.make("invitation")
   .add(
-    HttpApiEndpoint.get("page", "/identity/invitation")
-      .addSuccess(LinkPage)
-      .annotate(OpenApi.Summary, "The page that an invitation's link opens")
-      .annotate(
-        OpenApi.Description,
-        "Opening it accepts nothing: the page shows whom the link signs in and where, and its button sends the token, which follows the link's #, to `POST /identity/invitation`. If the console is served, the answer is 303 and leads to its page, which does the same."
-      )
+    linkPageEndpoint(
+      "/identity/invitation",
+      "The page that an invitation's link opens",
+      "Opening it accepts nothing: the page shows whom the link signs in and where, and its button sends the token, which follows the link's #, to `POST /identity/invitation`. If the console is served, the answer is 303 and leads to its page, which does the same."
+    )
   )
   .add(
-    HttpApiEndpoint.post("preview", "/identity/invitation/preview")
-      .setUrlParams(NoQuery)
-      .setPayload(RedeemToken)
-      .addSuccess(InvitationPreview)
-      .addError(errorSchemas(SessionInvalid, OriginNotTrusted, RateLimitExceeded))
-      .middleware(RedemptionLimit)
-      .annotate(OpenApi.Summary, "Read whom an invitation is for, and to which organization")
-      .annotate(OpenApi.Description, "Accepts nothing: the link's page shows this before the person accepts.")
+    redemption(
+      "preview",
+      "/identity/invitation/preview",
+      "Read whom an invitation is for, and to which organization",
+      "Accepts nothing: the link's page shows this before the person accepts."
+    ).addSuccess(InvitationPreview)
   )
   .add(
-    HttpApiEndpoint.post("accept", "/identity/invitation")
-      .setUrlParams(NoQuery)
-      .setPayload(RedeemToken)
+    redemption(
+      "accept",
+      "/identity/invitation",
+      "Accept an invitation; signs in and sets the session cookie",
+      "A person has one organization: a member of another one leaves it first, and may then use the same link. An invitation ends with its sender's right to invite to its role: it is revoked when they are removed or demoted, and is then refused like any invalid one."
+    )
       .addSuccess(SignedIn)
-      .addError(errorSchemas(SessionInvalid, OriginNotTrusted, OrganizationAlreadyExists, RateLimitExceeded))
-      .middleware(RedemptionLimit)
-      .annotate(OpenApi.Summary, "Accept an invitation; signs in and sets the session cookie")
-      .annotate(
-        OpenApi.Description,
-        "A person has one organization: a member of another one leaves it first, and may then use the same link. An invitation ends with its sender's right to invite to its role: it is revoked when they are removed or demoted, and is then refused like any invalid one."
-      )
+      .addError(errorSchema(OrganizationAlreadyExists))
   )
   .addError(errorSchema(ServiceUnavailable))
   .annotate(OpenApi.Description, "Accepting an invitation") {}

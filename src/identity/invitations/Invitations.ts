@@ -29,7 +29,6 @@ type Acting = Pick<NewInvitation, "organizationId" | "author">
 export class Invitations extends Context.Tag("connected-payments/identity/Invitations")<
   Invitations,
   {
-    /** Invites by mail, and replaces an open invitation of the same address. Within `invitationLimits`. */
     readonly create: (
       options: NewInvitation
     ) => Effect.Effect<Invitation, PermissionDenied | ValidationFailed | RateLimitExceeded | ServiceUnavailable>
@@ -142,7 +141,6 @@ const makeAccept = ({ memberships, record, repo, sessions, sql }: Parts) => {
         "The invitation is not valid: it is unknown, was used or revoked, has expired, or its sender may no longer invite."
     })
 
-  /** Requires that the inviter may still invite. Older invitations have no recorded inviter. */
   const requireInvited = ({ createdBy, organizationId, role }: Invitation) =>
     createdBy === null
       ? Effect.void

@@ -16,10 +16,7 @@ export interface NewInvitation extends Pick<Invitation, "organizationId" | "emai
   readonly author: Author
 }
 
-/**
- * How long an invitation is kept after its expiry, whether it was used or not: the invited person's address is no
- * longer needed. The audit log still records that somebody was invited.
- */
+/** After its expiry: the address is no longer needed. The audit log still has the invitation. */
 const keepEnded = "30 days"
 
 /** The statements on invitations. Open ones are neither accepted nor revoked; they may have expired. */

@@ -54,11 +54,7 @@ export interface CredentialLimits {
 
 const maxHashes = 500
 
-/**
- * Creates a search.
- *
- * @param find returns the hashes that belong to credentials
- */
+/** `find` returns the hashes that belong to credentials. */
 export const makeCredentialSearch = (
   find: (hashes: ReadonlyArray<Buffer>) => Effect.Effect<ReadonlyArray<{ readonly hash: Buffer }>, SqlError.SqlError>
 ): Effect.Effect<(hash: Buffer) => Effect.Effect<boolean, ServiceUnavailable>> =>

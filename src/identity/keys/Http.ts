@@ -15,7 +15,6 @@ const member = Effect.gen(function* () {
     : { author, tenant: { organizationId, environment }, place: membership }
 })
 
-/** The signed-in person, if they may manage the keys of the selected environment. */
 const keyManager = Effect.tap(member, ({ place, tenant }) => requireKeyManager(place, tenant.environment))
 
 export const keysHttp = serving(KeysApi, Keys, (keys) => ({

@@ -97,18 +97,16 @@ const toPrincipal = (key: PresentedKey, row: KeyRow): Effect.Effect<PrincipalSha
         author: { kind: "api_key", id: row.id }
       })
 
-const makeParts = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const repo = yield* makeKeysRepo
-  const audit = yield* makeAudit
-  const memberships = yield* makeMemberships
-  return { sql, repo, audit, memberships }
+const makeParts = Effect.all({
+  sql: SqlClient.SqlClient,
+  repo: makeKeysRepo,
+  audit: makeAudit,
+  memberships: makeMemberships
 })
 
 type Parts = Effect.Effect.Success<typeof makeParts>
 
 const makeCreate = ({ audit, memberships, repo, sql }: Parts) => {
-  /** Requires that a person may still grant the key's permissions; other authors act for the operator. */
   const requireGiver = Effect.fnUntraced(function* (environment: Environment, options: NewKey) {
     if (options.author.kind !== "person") {
       return

@@ -24,7 +24,6 @@ export interface MemberChange {
   readonly environments?: ReadonlyArray<Environment>
 }
 
-/** Refuses to grant workspaces to a role that has access to all of them. */
 export const requireGrantable = (
   role: Role,
   environments: ReadonlyArray<Environment>
@@ -36,7 +35,6 @@ export const requireGrantable = (
       })
     : Effect.void
 
-/** Requires that the actor may assign, change and remove memberships with this role. */
 export const requireManages = (actor: Role, other: Role): Effect.Effect<void, PermissionDenied> =>
   manages(actor, other)
     ? Effect.void

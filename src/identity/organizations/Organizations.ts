@@ -49,7 +49,6 @@ const make = Effect.gen(function* () {
   const record = (id: OrganizationId, author: Author, action: AuditAction) =>
     auditAll({ organizationId: id, author, action }, [{ environment: null, id }])
 
-  /** Requires that the author is an owner. Locks the roles until the end of the transaction. */
   const requireOwner = Effect.fnUntraced(function* (id: OrganizationId, author: Author) {
     yield* memberships.lock(id)
     if ((yield* memberships.roleOf(id, author)) !== "owner") {
@@ -142,10 +141,7 @@ const make = Effect.gen(function* () {
 export class Organizations extends Context.Tag("connected-payments/identity/Organizations")<
   Organizations,
   {
-    /**
-     * Creates an organization with its sandbox and production workspaces and its owner, who is created if unknown. A
-     * person has one organization: fails if the owner is already a member of one, also under concurrency.
-     */
+    /** With both workspaces and an owner, created if unknown, who is a member of no other one. */
     readonly create: (
       options: NewOrganization
     ) => Effect.Effect<Organization, OrganizationAlreadyExists | ServiceUnavailable>

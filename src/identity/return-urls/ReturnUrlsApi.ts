@@ -38,7 +38,6 @@ export const writtenReturnUrls = ({ cancelUrl, successUrl }: SetReturnUrls): Set
   cancelUrl: cancelUrl === null ? null : writtenReturnUrl(new URL(cancelUrl))
 })
 
-/** The pages that payers of the signed-in person's organization return to (contract 4.3). */
 export class ReturnUrlsApi extends sessionGroup(
   "returnUrls",
   "Pages that payers return to from checkout",

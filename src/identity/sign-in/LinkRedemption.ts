@@ -51,10 +51,7 @@ export interface RedemptionOptions {
 
 type Refusal = SessionInvalid | OriginNotTrusted | RateLimitExceeded | ServiceUnavailable
 
-/**
- * Programs may redeem a link without an `Origin`. If a browser sends one, it must be trusted: a foreign page must not
- * sign its visitor in as somebody else.
- */
+/** If a browser sends an `Origin`, it must be trusted: a foreign page must not sign its visitor in. */
 const refuseForeignOrigin = (
   trustedOrigins: ReadonlySet<string>
 ): Effect.Effect<void, OriginNotTrusted, HttpServerRequest.HttpServerRequest> =>

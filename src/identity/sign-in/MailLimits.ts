@@ -128,14 +128,12 @@ export const takeSignInLink = (
   )
 }
 
-/** Counts an invitation against the limits of its sender, its organization and the invited mailbox. */
 export const takeInvitation = (
   limits: RateLimits["Type"],
   invitation: {
     readonly organizationId: OrganizationId
     readonly author: Author
     readonly email: string
-    /** Whether the operator linked the organization's account, or the provider lets it charge in production. */
     readonly vouched: boolean
   }
 ) => {

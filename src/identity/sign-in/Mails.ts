@@ -15,7 +15,6 @@ export const signInMinutes = 15
 
 export const invitationDays = 7
 
-/** The paths of the links: their pages redeem the token when a button is pressed. */
 export const linkPaths = { signIn: "/identity/sign-in", invitation: "/identity/invitation" } as const
 
 const linkTo = (publicUrl: string, path: string, token: Redacted.Redacted) =>

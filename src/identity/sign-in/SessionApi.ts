@@ -72,7 +72,6 @@ export const SelectWorkspace = strict(
   Schema.Struct({ environment: WorkspaceEnvironment }).annotations({ identifier: "SelectWorkspace" })
 )
 
-/** The session of a signed-in person, and its selected workspace (contract 2.2, 2.8). */
 export class SessionApi extends sessionGroup(
   "session",
   "The session of a signed-in person",

@@ -25,7 +25,6 @@ const tokenForm = /^[A-Za-z0-9_-]{43}$/
 /** A new token: 32 random bytes as base64url. */
 export const newToken = (): Redacted.Redacted => Redacted.make(randomBytes(32).toString("base64url"))
 
-/** Whether a text has the form of a token; anything else is not looked up. */
 export const isToken = (text: string): boolean => tokenForm.test(text)
 
 const toSession = ({ environments, organizationId, role, ...session }: SessionRow): Session => ({
@@ -150,9 +149,7 @@ export class Sessions extends Context.Tag("connected-payments/identity/Sessions"
     readonly exists: (token: Redacted.Redacted) => Effect.Effect<boolean, ServiceUnavailable>
     /** The sessions of a person that have not ended, most recently used first: at most 100. */
     readonly list: (personId: string) => Effect.Effect<ReadonlyArray<SessionRecord>, ServiceUnavailable>
-    /** Ends one of a person's sessions, the current one or another; returns whether it existed. */
     readonly end: (session: Session, id: string) => Effect.Effect<boolean, ServiceUnavailable>
-    /** Ends all of a person's sessions, including the current one, and their open sign-in links. */
     readonly endAll: (session: Session) => Effect.Effect<void, ServiceUnavailable>
     readonly selectWorkspace: (
       session: Session,

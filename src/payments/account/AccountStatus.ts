@@ -55,10 +55,7 @@ const requirementsOf = (requirements: (typeof Account.Type)["requirements"]): Ac
   }
 }
 
-/**
- * Returns an account's status: exactly the documented fields, with counts of requirements instead of their names. If
- * the account lacks required fields, returns the paths of those fields.
- */
+/** Exactly the documented fields, with counts of requirements; or the paths of missing fields. */
 export const accountStatus = (
   environment: Environment,
   account: ProviderObject

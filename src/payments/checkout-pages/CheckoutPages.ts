@@ -83,10 +83,7 @@ export interface CheckoutPagesOptions {
 export class CheckoutPages extends Context.Tag("connected-payments/payments/CheckoutPages")<
   CheckoutPages,
   {
-    /**
-     * Reads a new page's items at the provider; returns the effect that stores the page, to be run in a transaction.
-     * Selling at a recurring price needs `subscriptions:write`. Audited.
-     */
+    /** Returns the effect that stores the page. Recurring prices need `subscriptions:write`. Audited. */
     readonly prepareCreate: (
       principal: PrincipalShape,
       params: CreateCheckoutPage
@@ -166,7 +163,6 @@ const makeParts = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
 type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
 
 const makeContent = ({ accounts, imagesUrl, isOwn, items, repo }: Parts) => {
-  /** Returns the file of an image that the tenant uploaded; refuses any other URL. */
   const imageFileOf = Effect.fnUntraced(function* (tenant: Tenant, url: string) {
     const file = url.slice(imagesUrl.length)
     return isOwn(url) && (yield* repo.hasImage(tenant, file))

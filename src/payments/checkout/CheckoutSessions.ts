@@ -127,7 +127,6 @@ const make = Effect.gen(function* () {
   return { create, soldIn, completeSoldItems, clean: orUnavailable(soldItems.clean) }
 })
 
-/** Checkout sessions that this service creates, with a record of what each sells. */
 export class CheckoutSessions extends Context.Tag("connected-payments/payments/CheckoutSessions")<
   CheckoutSessions,
   {
@@ -146,10 +145,7 @@ export class CheckoutSessions extends Context.Tag("connected-payments/payments/C
       keyFor: KeyFor,
       from?: FromPage
     ) => Effect.Effect<ProviderObject, AccountFailure | PermissionDenied>
-    /**
-     * Reads a session's items from the provider, where payers change quantities and owners offer upsells, cross-sells
-     * and optional items. Once the session is complete, these are the items sold.
-     */
+    /** Payers change quantities and owners offer upsells; of a complete session, these are the items sold. */
     readonly soldIn: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems, AccountFailure>
     /** Like `soldIn`, and records the items. Null if this service did not create the session. */
     readonly completeSoldItems: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems | null, AccountFailure>

@@ -35,7 +35,6 @@ const OwnKey = text({
 /** One of the provider's 50 pairs is the service's own. Checkout pages' sessions have two, but none of a caller's. */
 const mostPairs = 49
 
-/** The metadata of sessions, payment links and promotion codes, which are sold or applied at checkout. */
 export const CheckoutMetadata = pairsOf(OwnKey, MetadataValue, mostPairs).annotations({
   identifier: "CheckoutMetadata",
   description: `Up to ${mostPairs} pairs; keys up to 40 characters without brackets, not beginning with \`${reserved}\`, values up to 500`

@@ -60,7 +60,6 @@ export const allLines = (
       )
     : Effect.succeed(expanded.data)
 
-/** The terms that a subscription gets from its prices, in addition to the caller's parameters. */
 export interface SubscriptionTerms {
   /** Days before a new subscription's first charge; null for none. */
   readonly trialPeriodDays: number | null
@@ -96,7 +95,6 @@ export interface CheckoutSessionsPort {
     options: WriteOptions
   ) => ProviderCall<ProviderObject>
   readonly listSessionLines: ListLines
-  /** The prices and products that a session sells, read from all of its lines. */
   readonly listSessionItems: (account: ConnectedAccount, id: string) => ProviderCall<SoldItems>
 }
 

@@ -163,19 +163,13 @@ export class AccountConnection extends Context.Tag("connected-payments/payments/
       OnboardingUrl,
       Refused | AccountAlreadyConnected | AccountOnboardingUnavailable | ProviderAccountNotConnected | ProviderFailure
     >
-    /**
-     * Starts connecting an existing account by its owner's consent, which must be finished in the same session within
-     * 10 minutes. Owners and admins only, within `connectingLimits`.
-     */
+    /** Must be finished in the same session within 10 minutes. Owners and admins only. */
     readonly startAuthorization: (
       tenant: Tenant,
       author: Author,
       sessionId: string
     ) => Effect.Effect<OnboardingUrl, Refused | AccountAlreadyConnected | AccountOauthUnavailable | ProviderFailure>
-    /**
-     * Finishes an authorization in the environment that it was started for, even if the caller is interrupted. The
-     * state works once. Audited if it links the account.
-     */
+    /** Even if the caller is interrupted; the state works once. Audited if it links the account. */
     readonly finishAuthorization: (
       session: Session,
       returned: ReturnedAuthorization

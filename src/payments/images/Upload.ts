@@ -28,10 +28,7 @@ const boundaryOf = (contentType: string): string | undefined => {
   return quoted ?? plain
 }
 
-/**
- * Whether a form has few and short parts, and so is cheap to parse. A parser creates an object for each part, and 4 MiB
- * have room for 65,000: the process could answer nothing else meanwhile.
- */
+/** A parser creates an object for each part, and 4 MiB have room for 65,000. */
 const isSmall = (body: Buffer, boundary: string): boolean => {
   const delimiter = Buffer.from(`--${boundary}`, "latin1")
   let found = 0

@@ -97,10 +97,7 @@ const samePairs = (some: Readonly<Record<string, unknown>>, others: Readonly<Rec
   Object.keys(some).length === Object.keys(others).length &&
   Object.entries(some).every(([key, value]) => others[key] === value)
 
-/**
- * The metadata still to be copied to a link's payments or subscriptions; undefined if it is up to date, or if the link
- * was not created here: then its owner decides at the provider.
- */
+/** Undefined if it is up to date, or the link was not created here: then its owner decides. */
 const carriedOf = (link: ProviderObject): CarriedMetadata | undefined => {
   const mode = sellsRecurring(link) ? ("subscription" as const) : ("payment" as const)
   const data = link[mode === "payment" ? "payment_intent_data" : "subscription_data"]

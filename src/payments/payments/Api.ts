@@ -4,10 +4,7 @@ import { createdFields, optional, pageFields, strict } from "../../platform/kit/
 import { providerCreate, providerGet, providerGroup, providerList } from "../Endpoints.ts"
 import { amountRemark, Metadata, maximumAmount, ofPaymentFields, payerOf, referenceTo } from "../Schemas.ts"
 
-/**
- * Query of `GET P/charges`, `GET P/payment-intents` and `GET P/customers` (contract 4.4). There is no search by e-mail
- * address: addresses in URLs end up in logs along the way.
- */
+/** No search by e-mail address: addresses in URLs end up in logs along the way (contract 4.4). */
 export const ListPayments = strict(Schema.Struct({ ...pageFields, ...createdFields }))
 export type ListPayments = typeof ListPayments.Type
 

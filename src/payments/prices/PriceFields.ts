@@ -49,10 +49,7 @@ export const RecurringWithTrial = Schema.Struct({
   .pipe(Schema.filter(withinThreeYears))
   .annotations({ identifier: "CreatePriceRecurring" })
 
-/**
- * An amount that the payer chooses, between `minimum` and `maximum`, starting at `preset`. The provider requires
- * `enabled`; the service adds it, so callers may leave it out.
- */
+/** Between `minimum` and `maximum`; the service adds the `enabled` that the provider requires. */
 export const CustomUnitAmount = Schema.Struct({
   enabled: optional(Schema.Literal(true), "False is the same as leaving the object out"),
   minimum: optional(UnitAmount),

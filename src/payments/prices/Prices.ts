@@ -88,10 +88,7 @@ const make = Effect.gen(function* () {
 export class Prices extends Context.Tag("connected-payments/payments/Prices")<
   Prices,
   {
-    /**
-     * Returns the terms of the price in each line, read from the provider and cached for 5 minutes. An unknown price is
-     * refused as a parameter: `provider_resource_missing`, `line_items.<n>.price`.
-     */
+    /** Cached for 5 minutes. An unknown price is refused as the parameter `line_items.<n>.price`. */
     readonly termsOf: (tenant: Tenant, lines: Lines) => Effect.Effect<ReadonlyArray<PriceTerms>, AccountFailure>
   }
 >() {

@@ -82,10 +82,7 @@ const priceRule = (product: {
     ? [{ path: ["default_price_data"], message: "is not accepted together with default_price: send one of the two" }]
     : []
 
-/**
- * Body of `PATCH P/products/{id}` (contract 4.5): absent fields stay as they are. The default price is
- * replaced by another price of the product (`default_price`) or by a new one (`default_price_data`).
- */
+/** The default price is replaced by another of the product (`default_price`) or a new one. */
 export const UpdateProduct = strict(
   Schema.Struct({
     name: optional(Name),

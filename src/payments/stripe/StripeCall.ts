@@ -48,10 +48,7 @@ export const stripeHttpClient = (): HttpClient => {
   }
 }
 
-/**
- * The idempotency key of a request, unless the package generated it: no repeat reuses such a key. Stripe's answers echo
- * the key, except for some failures.
- */
+/** Unless the package generated it: no repeat reuses such a key. */
 const keyOf = ([, , , , headers]: Parameters<HttpClient["makeRequest"]>): Readonly<Record<string, string>> => {
   const key = Object.entries(headers).find(([name]) => name.toLowerCase() === "idempotency-key")?.[1]
   return typeof key === "string" && !key.startsWith("stripe-node-retry-") ? { "idempotency-key": key } : {}
@@ -88,10 +85,7 @@ const bounded = (answer: Answer, timeoutMillis: number, key: Readonly<Record<str
 
 export const maxRepeats = 2
 
-/**
- * The pause before the n-th retry: 250 ms, then 500 ms, shortened by up to half so that callers spread out, but at
- * least the provider's Retry-After.
- */
+/** 250 ms, then 500 ms, shortened by up to half, but at least the provider's Retry-After. */
 const pauseBefore = (repeat: number, { retryAfter }: FailedCall): Effect.Effect<number> =>
   Effect.map(Random.nextRange(0.5, 1), (jitter) => Math.max(retryAfter ?? 0, 250 * 2 ** (repeat - 1) * jitter))
 
@@ -317,10 +311,7 @@ const notProviders = ({ lastResponse }: Stripe.Response<unknown>): CallFailure =
       }
 }
 
-/**
- * Makes calls with the client of the account's environment, with bounded concurrency per account, and retries of
- * transient failures within one deadline. Fails with the API's errors. Measures calls if `metrics` is given.
- */
+/** Bounded per account, with retries of transient failures within one deadline. */
 export const makeStripeCall = (options: StripeProviderOptions, metrics: MetricsWriter | null = null): StripeCall => {
   const clients = {
     sandbox: Option.map(options.sandbox, (credentials) => makeClient(options, credentials)),

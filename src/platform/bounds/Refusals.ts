@@ -2,10 +2,7 @@ import type { ParseResult } from "effect"
 import { type Found, partsOfReason, reasonOf } from "./Reasons.ts"
 import { enumerated } from "./Rules.ts"
 
-/**
- * The message and the field list of a refusal, within bounds: however much of a request is wrong, the answer stays
- * small, and no more is checked than the answer can hold. No server code.
- */
+/** However much of a request is wrong, the answer stays small, and no more is checked. No server code. */
 
 export const maxRefusedFields = 20
 

@@ -9,10 +9,7 @@ export interface Encrypted {
   readonly ciphertext: Uint8Array
 }
 
-/**
- * A stored secret could not be decrypted: its master key is not among `MASTER_KEYS`, or the row was altered or belongs
- * elsewhere. For operators.
- */
+/** Its master key is missing, or the row was altered or belongs elsewhere. For operators. */
 export class DecryptionFailed extends Data.TaggedError("DecryptionFailed")<{
   readonly message: string
   readonly cause?: unknown

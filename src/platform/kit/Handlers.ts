@@ -23,10 +23,7 @@ export type OperationHandler<Group, Name extends string, R = unknown> = HttpApiE
   R
 >
 
-/**
- * The handler of each operation of a group, by its name. The HTTP API and the agents' tools call the same function, so
- * that permissions, idempotency, audit and the record of a sale are the same (contract 5.7).
- */
+/** HTTP and the agents' tools call the same function, so that what it does is the same (contract 5.7). */
 export type Handlers<Group> = { readonly [Name in OperationName<Group>]: OperationHandler<Group, Name> }
 
 type ContextOf<Made> = {

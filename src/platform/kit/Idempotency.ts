@@ -34,10 +34,7 @@ export interface IdempotentOperation<A, E = never> extends Keyed {
   readonly status?: number
   /** Database work that belongs to the success: in the same transaction as the stored answer. */
   readonly onSuccess?: (result: A) => Effect.Effect<void, SqlError.SqlError>
-  /**
-   * Fails if this caller may not have the stored success, for operations where sending the request is not enough.
-   * Default: every caller may.
-   */
+  /** For operations where sending the request is not enough. Default: every caller may. */
   readonly mayReplay?: (answer: unknown) => Effect.Effect<void, E>
 }
 

@@ -170,19 +170,13 @@ const make = Effect.map(SqlClient.SqlClient, (sql): RateLimits["Type"] => {
 export class RateLimits extends Context.Tag("connected-payments/kit/RateLimits")<
   RateLimits,
   {
-    /**
-     * Takes tokens from the bucket, one by default, or fails with how long to wait. If this process knows that the
-     * bucket can't hold that many, it refuses without asking the database.
-     */
+    /** Or fails with how long to wait; without the database if the bucket can't hold that many. */
     readonly take: (
       bucket: string,
       policy: RateLimitPolicy,
       cost?: number
     ) => Effect.Effect<void, BucketEmpty | ServiceUnavailable>
-    /**
-     * Takes a token in this process, and reports it to the database with the next `take`: for frequent requests that
-     * cost nothing else. A bucket's first request is a `take`.
-     */
+    /** Reported with the next `take`, for frequent requests. A bucket's first request is a `take`. */
     readonly takeHere: (
       bucket: string,
       policy: RateLimitPolicy

@@ -207,10 +207,7 @@ const read = (url: string): readonly [target: string, end: number] => {
   return [target, end === -1 ? target.length : end]
 }
 
-/**
- * The path of a request without its query: decoded, except for escaped separators and percent signs, since its
- * parameters are decoded once more. Undefined if its escapes can't be decoded.
- */
+/** Decoded, except for escaped separators and percent signs; undefined if that fails. */
 const decodedPathOf = (url: string): string | undefined => {
   const [target, end] = read(url)
   const path = target.slice(0, end)

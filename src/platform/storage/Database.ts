@@ -76,10 +76,7 @@ const withoutServerTimeouts = { statement_timeout: false, idle_in_transaction_se
 
 const withoutTimeouts = { ...withoutServerTimeouts, query_timeout: 0 } as const
 
-/**
- * Sets nothing on connections that keep no session: the setting would stay on the server's connection, for its next
- * user.
- */
+/** The setting would stay on the server's connection, for its next user. */
 const withoutSession: Partial<pg.PoolConfig> = { onConnect: () => {} }
 
 /** Applies settings to each new connection; the pool uses a connection only after that. */
@@ -261,10 +258,7 @@ export interface ReservedOptions {
   readonly planOnce?: boolean
 }
 
-/**
- * At most `count` separate connections, for work that must not queue behind requests; opened on demand. If an embedding
- * team brings its own `PgClient`, that is used instead.
- */
+/** For work that must not queue behind requests; opened on demand, or the team's own `PgClient`. */
 export const reservedConnections = (
   count: number,
   options?: ReservedOptions
@@ -357,10 +351,7 @@ const isRetryable = (error: unknown): boolean =>
 
 const retryBackoff = Schedule.exponential("10 millis").pipe(Schedule.jittered, Schedule.intersect(Schedule.recurs(5)))
 
-/**
- * Runs an effect in a transaction in which every database failure is a `SqlError`, including failures of COMMIT and
- * lost connections, which `withTransaction` alone turns into defects.
- */
+/** Failures of COMMIT and lost connections included, which `withTransaction` alone turns into defects. */
 export const withSqlErrors =
   (sql: SqlClient.SqlClient) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>

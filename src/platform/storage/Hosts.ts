@@ -221,10 +221,7 @@ export class Hosts {
     return this.#sessions.get(client) ?? { isStandby: undefined, isReadOnly: undefined }
   }
 
-  /**
-   * Records what the server reports about the session, and marks the client as unfit when it is no longer of the wanted
-   * kind.
-   */
+  /** Marks the client as unfit when the server is no longer of the wanted kind. */
   #listen(client: pg.Client): void {
     const { connection } = client
     // If it breaks, its server may be gone. An error without a listener would end the process

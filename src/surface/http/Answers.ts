@@ -306,10 +306,7 @@ export interface Answering {
 export const documented = (failure: unknown): ApiError =>
   isApiError(failure) ? failure : new InternalError({ cause: failure })
 
-/**
- * Runs a request's handler, and answers each of its failures in the documented form. Fails only with `clientGone`, if
- * there is nobody to answer.
- */
+/** Fails only with `clientGone`, if there is nobody to answer. */
 export const answering = <E, R>(
   served: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
   { complete, errorOf, requestId, url }: Answering

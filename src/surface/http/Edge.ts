@@ -217,10 +217,7 @@ const responseHeaders = [
 /** The methods allowed on unknown paths, so that the page can read the 404. */
 const anyMethod = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
-/**
- * How long a browser may cache a preflight answer, in seconds: short, so that an origin that is no longer trusted is
- * soon refused.
- */
+/** In seconds: short, so that an origin that is no longer trusted is soon refused. */
 const permissionSeconds = 600
 
 export interface CrossOrigin {

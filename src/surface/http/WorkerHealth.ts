@@ -63,10 +63,7 @@ const answer = (response: ServerResponse, status: number, body: Readonly<Record<
     .end(text)
 }
 
-/**
- * Listens on the process's own port until the scope ends, which is after the worker's: it answers until the last
- * attempt has ended.
- */
+/** Until the scope ends, which is after the worker's: it answers until the last attempt has ended. */
 export const workerHealthLayer = ({
   host,
   port

@@ -104,7 +104,6 @@ const happening = (database: Database, minute: number): Effect.Effect<void, unkn
 }
 
 interface Look {
-  /** How long a look from the queue's start takes, in milliseconds. */
   readonly lookMillis: number
   readonly deadRows: number
   readonly tableBytes: number

@@ -5,8 +5,6 @@ import { raw, sdk } from "../../emulator/Harness.ts"
 import { type Person, signInOwner } from "../../harness/SignIn.ts"
 import { type Answer, inDatabase, TestService, testPublicUrl } from "../../harness/TestService.ts"
 
-/** What the tests of connecting accounts do, as people do it. */
-
 export const path = "/identity/account"
 
 export const sandbox = { environment: "sandbox" } as const
@@ -37,7 +35,6 @@ export const target = ({ headers, status, text }: { status: number; headers: Hea
   return new URL(headers.get("location") ?? "")
 }
 
-/** Follows an onboarding link to its page, and presses a button there. */
 export const complete = (link: URL, action: "finish" | "partial" | "leave", name = "Bakery") =>
   Effect.gen(function* () {
     return target(yield* press(target(yield* open(link)), { action, name }))
@@ -46,7 +43,6 @@ export const complete = (link: URL, action: "finish" | "partial" | "leave", name
 export const consent = (url: URL, fields: Readonly<Record<string, string>>) =>
   Effect.map(press(url, { account: "new", action: "connect", ...fields }), target)
 
-/** Comes back from the provider with a session, or with none. */
 export const comeBack = (to: URL, person?: Person) =>
   Effect.gen(function* () {
     const { request } = yield* TestService

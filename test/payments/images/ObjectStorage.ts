@@ -66,7 +66,6 @@ const isSigned = (request: IncomingMessage, body: Uint8Array): boolean => {
   return timingSafeEqual(expected, Buffer.from(signature, "hex"))
 }
 
-/** Starts a store on loopback; it ends with the scope. */
 export const makeObjectStorage: Effect.Effect<ObjectStorage, never, Scope.Scope> = Effect.gen(function* () {
   const objects = new Map<string, { readonly contentType: string; readonly bytes: Uint8Array }>()
   const answers: Array<string> = []

@@ -469,7 +469,7 @@ const queryFields = (operation: Operation): ReadonlyArray<string> =>
   })
 
 onSharedService("bad input", (it) => {
-  it.layer(Fixture.layer, { timeout: "60 seconds" })("to every operation", (it) => {
+  it.layer(Fixture.layer, { timeout: "4 minutes" })("to every operation", (it) => {
     for (const [turn, operation] of authenticatedOperations.entries()) {
       const name = operationKey(operation.method, operation.path)
       const { attempt, expectNoChange } = attemptsThatChangeNothing()

@@ -149,7 +149,7 @@ const personalOperations = operations.filter(
 )
 
 onSharedService("tenancy", (it) => {
-  it.layer(Fixture.layer, { timeout: "60 seconds" })("of every operation", (it) => {
+  it.layer(Fixture.layer, { timeout: "4 minutes" })("of every operation", (it) => {
     it.effect("holds by a sample of every operation, and only the named ones are open to all", () =>
       Effect.sync(() => {
         for (const operation of authenticatedOperations) {

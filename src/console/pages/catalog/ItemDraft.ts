@@ -1,7 +1,5 @@
 import type { Reader } from "../../components/Reader.ts"
 
-/** The items of a payment link or a checkout page, as edited in a form. */
-
 export const emptyItem = (key: number) => ({
   /** The list key, stable while other items are added or removed. */
   key,

@@ -1,8 +1,6 @@
 import { type AnswerOf, call } from "../../api/Call.ts"
 import { priceLabel } from "./PriceWords.ts"
 
-/** The offers for sale: active prices of active products, with the product names. */
-
 export type Price = AnswerOf<"prices", "get">
 export type Product = AnswerOf<"products", "get">
 

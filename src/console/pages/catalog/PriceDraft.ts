@@ -1,7 +1,5 @@
 import { filled, noAmount, Reader, type Written } from "../../components/Reader.ts"
 
-/** A price as edited in a form, and its conversion for the API. */
-
 export const intervals = ["day", "week", "month", "year"] as const
 type Interval = (typeof intervals)[number]
 

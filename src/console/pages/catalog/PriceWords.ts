@@ -96,7 +96,6 @@ export const trialWords = (price: unknown): string | undefined => {
 export const isRecurring = (price: unknown): boolean =>
   textAt(price, "type") === "recurring" || textAt(price, "recurring", "interval") !== undefined
 
-/** A price's label in lists: its product, its amount, and its nickname if it has one. */
 export const priceLabel = (productName: string | undefined, price: unknown): string => {
   const nickname = textAt(price, "nickname")
   return [
