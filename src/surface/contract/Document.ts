@@ -170,7 +170,7 @@ const sized = (part: Json): Json =>
     : part
 
 /** A group's name as people write it, for the tag: `checkoutSessions` is "Checkout sessions". */
-const tagOf = (group: unknown): string => {
+export const tagOf = (group: unknown): string => {
   const words = String(group).replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}`.replace(/^Api\b/, "API").replace(/\burls$/, "URLs")
 }
