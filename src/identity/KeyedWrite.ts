@@ -19,7 +19,13 @@ interface Write<A, I> {
   readonly status?: number
 }
 
-/** The change and its answer are stored together or not at all; a key is valid across HTTP and tools. */
+/** The answer of a deletion to agents; HTTP answers without a body. */
+export const Deleted = Schema.Struct({ id: Schema.String, deleted: Schema.Literal(true) })
+
+/**
+ * Runs writes in the database once per `Idempotency-Key`: the change and its answer are stored together or not at all.
+ * A key is valid across HTTP and the agents' tools: an answer is replayed to both.
+ */
 export const keyedWrite = Effect.map(Idempotency, (idempotency) => {
   /** Prepares the write outside the transaction, e.g. by a look-up. */
   const prepared = <A, I, E, R, E2, R2>(
@@ -44,5 +50,14 @@ export const keyedWrite = Effect.map(Idempotency, (idempotency) => {
     request: KeyedRequest,
     run: (tenant: PrincipalShape) => Effect.Effect<A, E, R>
   ) => prepared(write, request, (tenant) => Effect.succeed(run(tenant)))
-  return { prepared, atOnce }
+  /** Deletes what the path's `id` names. */
+  const deletion = <E, R>(
+    operation: string,
+    request: KeyedRequest & { readonly path: { readonly id: string } },
+    remove: (tenant: PrincipalShape) => Effect.Effect<void, E, R>
+  ) =>
+    atOnce({ operation, answer: Deleted }, request, (tenant) =>
+      Effect.as(remove(tenant), { id: request.path.id, deleted: true as const })
+    )
+  return { prepared, atOnce, deletion }
 })

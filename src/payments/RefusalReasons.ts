@@ -140,7 +140,7 @@ export const objectNotFound = (
     ...(fields.length === 0 ? {} : { message: requestMessage("resource_missing", fields, known) })
   })
 
-/** Says of each id that the account has no object of what the id itself tells. */
+/** A refusal of a missing object, with what the prefix and mode of the id say about the mistake. */
 export const explainIds =
   (request: Named, environment: Environment) =>
   <E extends { readonly _tag: string }>(failure: E): E | ProviderRequestRefused | ProviderObjectNotFound => {

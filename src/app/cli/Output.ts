@@ -1,4 +1,4 @@
-/** The layout of what commands print. */
+/** The layout of the output of commands. */
 
 /** Makes control characters visible: stored texts come from others, and must not control the terminal. */
 export const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\u{FFFD}")

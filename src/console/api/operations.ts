@@ -26,7 +26,7 @@ export const operations = {
   "checkoutPages.list": ["GET", "/v2/organizations/:organizationId/provider/checkout-pages", false],
   "checkoutPages.get": ["GET", "/v2/organizations/:organizationId/provider/checkout-pages/:id", false],
   "checkoutPages.update": ["PATCH", "/v2/organizations/:organizationId/provider/checkout-pages/:id", true],
-  "checkoutPages.delete": ["DELETE", "/v2/organizations/:organizationId/provider/checkout-pages/:id", false],
+  "checkoutPages.delete": ["DELETE", "/v2/organizations/:organizationId/provider/checkout-pages/:id", true],
   "charges.list": ["GET", "/v2/organizations/:organizationId/provider/charges", false],
   "charges.get": ["GET", "/v2/organizations/:organizationId/provider/charges/:id", false],
   "paymentIntents.list": ["GET", "/v2/organizations/:organizationId/provider/payment-intents", false],

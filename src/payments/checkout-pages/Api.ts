@@ -277,6 +277,7 @@ export class CheckoutPagesApi extends HttpApiGroup.make("checkoutPages")
     HttpApiEndpoint.del("delete", "/checkout-pages/:id")
       .setPath(CheckoutPagePath)
       .setUrlParams(NoQuery)
+      .setHeaders(OptionalIdempotencyHeaders)
       .annotate(RequiredPermission, "payments:write")
       .annotate(OpenApi.Summary, "Delete a checkout page")
       .annotate(

@@ -45,7 +45,7 @@ export class PayPagesApi extends HttpApiGroup.make("payPages")
       )
   )
   .add(
-    HttpApiEndpoint.post("goOn", "/pay/:slug")
+    HttpApiEndpoint.post("submit", "/pay/:slug")
       .setPath(SlugPath)
       .addSuccess(Page)
       .annotate(OpenApi.Summary, "Continue to payment from a checkout page")

@@ -175,7 +175,7 @@ export const payPagesHttp = (options: PayPagesOptions) =>
         Effect.catchTag("RequestError", Effect.die)
       )
 
-      const goOn = (page: FoundPage, request: HttpServerRequest.HttpServerRequest) =>
+      const submit = (page: FoundPage, request: HttpServerRequest.HttpServerRequest) =>
         Effect.matchEffect(read(page, request), {
           onFailure: (error) => Effect.succeed(shown.unreadable(page, error)),
           onSuccess: (choice) =>
@@ -200,10 +200,10 @@ export const payPagesHttp = (options: PayPagesOptions) =>
           )
         )
         .handleRaw("thanks", ({ path }) => onPage(path.slug, "views", (page) => Effect.succeed(shown.thanks(page))))
-        .handleRaw("goOn", ({ path, request }) =>
+        .handleRaw("submit", ({ path, request }) =>
           onPage(path.slug, "submissions", (page) => {
             const closed = shown.closed(page)
-            return closed === undefined ? goOn(page, request) : Effect.succeed(closed)
+            return closed === undefined ? submit(page, request) : Effect.succeed(closed)
           })
         )
     })

@@ -1,12 +1,14 @@
 import {
+  Headers,
   type HttpApi,
   HttpApiBuilder,
   type HttpApiEndpoint,
   type HttpApiGroup,
   type HttpMethod,
-  type HttpRouter
+  type HttpRouter,
+  HttpServerResponse
 } from "@effect/platform"
-import { Effect, type Layer, type Scope } from "effect"
+import { Effect, type Layer, SchemaAST, type Scope } from "effect"
 import { BaseApi } from "./BaseApi.ts"
 
 /** The errors of any operation, whatever its group. */
@@ -64,6 +66,12 @@ type Served<Group extends HttpApiGroup.HttpApiGroup.Any, Made, E, R> = Layer.Lay
 
 type AnyEndpoint = HttpApiEndpoint.HttpApiEndpoint<string, HttpMethod.HttpMethod>
 
+/** The answer of an operation that declares none, without the one that is stored for agents, unless that is a refusal. */
+const withoutBody = <A>(answer: A) =>
+  HttpServerResponse.isServerResponse(answer) && answer.status < 400
+    ? HttpServerResponse.empty({ headers: Headers.remove(answer.headers, ["content-type", "content-length"]) })
+    : answer
+
 export function serve<Group extends HttpApiGroup.HttpApiGroup.Any, Made extends Handlers<Group>, E, R>(
   group: Group,
   make: Effect.Effect<Made, E, R>
@@ -74,7 +82,11 @@ export function serve<E, R>(
 ) {
   return HttpApiBuilder.group(BaseApi.add(group), group.identifier, (handlers) =>
     Effect.map(make, (operations) => {
-      const all = Object.entries(operations).reduce((served, [name, run]) => served.handle(name, run), handlers)
+      const all = Object.entries(operations).reduce((served, [name, run]) => {
+        const { successSchema } = group.endpoints[name] ?? {}
+        const answersNothing = successSchema !== undefined && SchemaAST.isVoidKeyword(successSchema.ast)
+        return served.handle(name, answersNothing ? (request) => Effect.map(run(request), withoutBody) : run)
+      }, handlers)
       // By their type, the operations are the whole group's
       return all as HttpApiBuilder.Handlers<BaseError, never, never>
     })

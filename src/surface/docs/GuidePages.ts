@@ -1,6 +1,6 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
-import { ResourceNotFound } from "../../platform/errors/Errors.ts"
+import { type ApiError, ResourceNotFound } from "../../platform/errors/Errors.ts"
 import { errorReferencePath } from "../../platform/kit/ErrorLink.ts"
 import { cachedForever, turnOfEventLoop } from "../../platform/kit/Fibers.ts"
 import { escaped, iconLink } from "../../platform/kit/Html.ts"
@@ -12,7 +12,7 @@ import { addSections, emptyIndex, maxQueryLength, type Searchable, type SearchIn
 import { guideStyle } from "./GuideStyle.ts"
 import { contents, forMaintainers, type Guide, guideNames, guidePath, guidesPath, readGuides } from "./Guides.ts"
 import { renderSections } from "./Markdown.ts"
-import { readOpenApiText } from "./OpenApiText.ts"
+import { openApiText } from "./OpenApiText.ts"
 import { publishedDocument } from "./PublishedDocument.ts"
 
 /** The pages at `/docs`: the guides and the API reference, with their contents and a search. They run no script. */
@@ -195,19 +195,13 @@ export const guidePages = HttpApiBuilder.Router.use((router) =>
       )
     )
     const reference = yield* cachedForever(
-      Effect.tryPromise(readOpenApiText).pipe(
-        Effect.flatMap((text) =>
-          Effect.forEach(referencePages(JSON.parse(text)), (render) => Effect.map(turnOfEventLoop, render))
-        ),
-        Effect.catchTag("UnknownException", ({ error }) =>
-          Effect.as(Effect.logWarning("The API reference is not served: its document can't be read.", error), [])
-        )
-      )
+      openApiText === undefined
+        ? Effect.succeed([])
+        : Effect.flatMap(openApiText, (text) =>
+            Effect.forEach(referencePages(JSON.parse(text)), (render) => Effect.map(turnOfEventLoop, render))
+          )
     )
-    const serve = Effect.fnUntraced(function* (
-      path: `/${string}`,
-      rendering: Effect.Effect<Rendered, ResourceNotFound>
-    ) {
+    const serve = Effect.fnUntraced(function* (path: `/${string}`, rendering: Effect.Effect<Rendered, ApiError>) {
       const handler = Effect.map(rendering, (shown) => {
         const main = shown.sections.map((section) => section.html).join("")
         return published(pageOf({ title: `${shown.title} · connected-payments`, path, main, guides, shown }))

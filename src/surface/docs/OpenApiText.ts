@@ -1,11 +1,11 @@
 import { readFile } from "node:fs/promises"
 import { HttpApiBuilder } from "@effect/platform"
-import { Effect } from "effect"
-import { hasErrorCode } from "../../platform/errors/ErrorCode.ts"
+import { Effect, Layer } from "effect"
 import { cachedForever } from "../../platform/kit/Fibers.ts"
 import { codeFolder } from "../../platform/settings/PackageFolders.ts"
 import { documentPaths } from "./ApiReference.ts"
 import { openApiDocument } from "./OpenApiDocument.ts"
+import { prepared } from "./Prepared.ts"
 import { publishedDocument } from "./PublishedDocument.ts"
 
 /** The file of a build that holds the OpenAPI document. The sources contain none, so that it is never out of date. */
@@ -15,24 +15,26 @@ export const builtOpenApi = "docs/openapi.json"
  * The OpenAPI document as JSON. To create it takes a third of a second and leaves 5 MB in memory, so a build contains it as
  * a file.
  */
-export const readOpenApiText = async (): Promise<string> => {
-  try {
-    return await readFile(new URL(builtOpenApi, codeFolder), "utf8")
-  } catch (error) {
-    if (hasErrorCode(error, "ENOENT")) return JSON.stringify(openApiDocument())
-    throw error
-  }
-}
+export const openApiText = prepared({
+  what: "The OpenAPI document",
+  built: builtOpenApi,
+  read: () => readFile(new URL(builtOpenApi, codeFolder), "utf8"),
+  source: "docs/examples/errors.json",
+  make: async () => JSON.stringify(openApiDocument())
+})
 
 /** Serves the OpenAPI document, read once and only if somebody asks for it. */
-export const openApiPage = HttpApiBuilder.Router.use((router) =>
-  Effect.gen(function* () {
-    const published = yield* cachedForever(
-      Effect.map(Effect.promise(readOpenApiText), (body) =>
-        // Revalidated each time, since a new version of the service may differ; the answer is 304 if nothing changed
-        publishedDocument({ body, contentType: "application/json", cacheControl: "no-cache" })
+export const openApiPage =
+  openApiText === undefined
+    ? Layer.empty
+    : HttpApiBuilder.Router.use((router) =>
+        Effect.gen(function* () {
+          const published = yield* cachedForever(
+            Effect.map(openApiText, (body) =>
+              // Revalidated each time, since a new version of the service may differ; the answer is 304 if nothing changed
+              publishedDocument({ body, contentType: "application/json", cacheControl: "no-cache" })
+            )
+          )
+          yield* router.get(documentPaths.openApi, Effect.flatten(published))
+        })
       )
-    )
-    yield* router.get(documentPaths.openApi, Effect.flatten(published))
-  })
-)

@@ -2,7 +2,7 @@ import { hash } from "node:crypto"
 import { HttpServerResponse, OpenApi } from "@effect/platform"
 import { SqlClient } from "@effect/sql"
 import type { ToolAnnotations } from "@modelcontextprotocol/sdk/types.js"
-import { Context, Effect, Option, Predicate, Schema, SchemaAST } from "effect"
+import { Context, Effect, Option, Predicate, Schema, SchemaAST, Struct } from "effect"
 import { Principal, type PrincipalShape } from "../../identity/Principal.ts"
 import { Accounts } from "../../payments/Accounts.ts"
 import { isApiError } from "../../platform/errors/Errors.ts"
@@ -61,6 +61,14 @@ type OperationContext = Principal | Accounts | Idempotency | SqlClient.SqlClient
 type Operation = (request: never) => Effect.Effect<unknown, unknown, OperationContext>
 
 type Fields = Readonly<Record<string, unknown>>
+
+const full = {
+  full: optional(
+    Schema.Boolean.annotations({
+      description: "true: with every field. Default: what it is for, amount, state and time"
+    })
+  )
+}
 
 const nextPage = "`has_more` says whether there is another page: pass the last id as `starting_after`."
 
@@ -138,6 +146,33 @@ const answerSchema = (resource: ProviderResource | undefined, page: boolean): Ob
     : object
 }
 
+/** Fields that are the same in all items of a page. */
+const sameInAll: ReadonlySet<string> = new Set(["object", "livemode"])
+
+const isEmpty = (value: unknown): boolean =>
+  value === null || (typeof value === "object" && Object.keys(value).length === 0)
+
+/**
+ * A provider's object without fields that have no value. Objects within it keep only their own values, and below that
+ * only ids.
+ */
+const compact = (value: unknown, depth = 0): unknown => {
+  if (Array.isArray(value)) return value.map((item) => compact(item, depth))
+  if (!Predicate.isRecord(value)) return value
+  if (depth > 2) return value["id"]
+  const entries = Object.entries(value).map(([name, part]) => [name, compact(part, depth + 1)] as const)
+  return Object.fromEntries(
+    entries.filter(([name, part]) => part !== undefined && !sameInAll.has(name) && !isEmpty(part))
+  )
+}
+
+/** A page of the provider's objects, compact, with the fields in the contract alone. */
+const compactPage = (page: unknown, known: ReadonlyArray<PropertyKey>): unknown => {
+  const { data, has_more } = Predicate.isRecord(page) ? page : {}
+  const items = Array.isArray(data) ? data.filter(Predicate.isRecord) : []
+  return { has_more, data: items.map((item) => compact(Struct.pick(item, ...known))) }
+}
+
 /** Returns the contract's declaration of an operation. Throws if it has no permission. */
 const declarationOf = (group: string, operation: string) => {
   const found = operations.find((declared) => declared.group === group && declared.name === operation)
@@ -172,6 +207,12 @@ const operationTool =
     const advice = options.advice ?? (isPage(endpoint) ? nextPage : "")
     const title = options.title ?? summary
     const reads = options.reads ?? endpoint.method === "GET"
+    const resource = isProviders(endpoint) ? resourceOf(group, operation) : undefined
+    const outputSchema = isProviders(endpoint) ? answerSchema(resource, isPage(endpoint)) : undefined
+    const listed =
+      resource !== undefined && isPage(endpoint)
+        ? SchemaAST.getPropertySignatures(resource.schema.ast).map((field) => field.name)
+        : undefined
     const query = queryFields(endpoint)
     const ids = idFields(endpoint, idName)
     const annotations: ToolAnnotations = reads
@@ -239,15 +280,17 @@ const operationTool =
       annotations,
       input: inputOf(
         Option.orElse(Option.fromNullable(options.body), () => endpoint.payloadSchema),
-        { ...ids, ...query },
+        { ...ids, ...query, ...(listed === undefined ? {} : full) },
         Option.isSome(endpoint.headersSchema) ? repeats : undefined
       ),
       output: Schema.make<unknown, unknown>((options.output ?? endpoint.successSchema).ast),
-      ...(isProviders(endpoint) ? { outputSchema: answerSchema(resourceOf(group, operation), isPage(endpoint)) } : {}),
-      run: (principal, args) =>
+      ...(outputSchema === undefined ? {} : { outputSchema }),
+      run: (principal, { full, ...args }) =>
         args["idempotencyKey"] === undefined && repeats === "derived"
           ? callFromLast(principal, args)
-          : call(principal, args, args["idempotencyKey"])
+          : Effect.map(call(principal, args, args["idempotencyKey"]), (answer) =>
+              listed === undefined || full === true ? answer : compactPage(answer, listed)
+            )
     })
   }
 

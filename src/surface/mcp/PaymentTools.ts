@@ -1,3 +1,4 @@
+import { Deleted } from "../../identity/KeyedWrite.ts"
 import { AccountApi, BalanceTransactionsApi, PayoutsApi } from "../../payments/account/Api.ts"
 import { accountHandlers, balanceTransactionsHandlers, payoutsHandlers } from "../../payments/account/Http.ts"
 import { CheckoutSessionsApi } from "../../payments/checkout/Api.ts"
@@ -96,6 +97,13 @@ export const paymentTools = [
     update: {
       name: "update_checkout_page",
       advice: "`active: false` closes the page, `active: true` opens it again.",
+      destructive: true,
+      idempotent: true
+    },
+    delete: {
+      name: "delete_checkout_page",
+      advice: `${whenAsked} It can't be undone: close a page (update_checkout_page) if it may be needed again.`,
+      output: Deleted,
       destructive: true,
       idempotent: true
     }

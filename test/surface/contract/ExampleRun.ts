@@ -333,7 +333,7 @@ const sell = (recorder: Recorder, { key, organizationId }: Shop) =>
     const hidden = (name: string) => new RegExp(`name="${name}" value="([^"]*)"`).exec(shown.text)?.[1] ?? ""
     const version = hidden("version")
     recorder.replaced.set(version, "11ac111f56ed8ef4c863315644f14814")
-    yield* call("payPages.goOn", {
+    yield* call("payPages.submit", {
       parameters: { slug },
       form: { attempt: hidden("attempt"), version, q0: "2" },
       status: 303

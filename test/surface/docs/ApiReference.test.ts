@@ -9,11 +9,11 @@ import { EventType } from "../../../src/events/Catalog.ts"
 import { operations } from "../../../src/surface/contract/Api.ts"
 import { documentPaths, referencePages, referencePaths } from "../../../src/surface/docs/ApiReference.ts"
 import { plainText } from "../../../src/surface/docs/Markdown.ts"
-import { builtOpenApi, readOpenApiText } from "../../../src/surface/docs/OpenApiText.ts"
+import { builtOpenApi, openApiText } from "../../../src/surface/docs/OpenApiText.ts"
 import { onSharedService, TestService } from "../../harness/TestService.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 
-const text = await readOpenApiText()
+const text = await Effect.runPromise(openApiText ?? Effect.dieMessage("The examples are not here"))
 const pages = referencePages(JSON.parse(text)).map((render) => render())
 const [first, ...others] = pages
 const sections = others.flatMap((page) => page.sections.map((section) => ({ ...section, page })))

@@ -1,7 +1,6 @@
 import { readdir } from "node:fs/promises"
 import { basename } from "node:path"
 import { fileURLToPath } from "node:url"
-import { Data, Effect } from "effect"
 
 /** Bundles the console's sources for browsers. The bundler is a development dependency, loaded only if it is needed. */
 
@@ -22,8 +21,6 @@ export interface Bundle {
   /** The further scripts that each page loads, by its module's path in the console. */
   readonly pages: Readonly<Record<string, ReadonlyArray<string>>>
 }
-
-export class BundleFailed extends Data.TaggedError("BundleFailed")<{ readonly cause: unknown }> {}
 
 /** Browsers of the last three years. */
 const target = ["es2022", "chrome109", "firefox115", "safari16.4"]
@@ -63,7 +60,8 @@ const importsOf = (outputs: Readonly<Record<string, Output>>, start: string): Re
   return [...found]
 }
 
-const bundleAt = async (sources: URL): Promise<Bundle> => {
+/** Bundles the console's sources in a folder. */
+export const bundle = async (sources: URL): Promise<Bundle> => {
   const { build, stop } = await import("esbuild")
   const styles = new URL("styles/", sources)
   const common = {
@@ -137,6 +135,3 @@ const bundleAt = async (sources: URL): Promise<Bundle> => {
     await stop()
   }
 }
-
-export const bundle = (sources: URL): Effect.Effect<Bundle, BundleFailed> =>
-  Effect.tryPromise({ try: () => bundleAt(sources), catch: (cause) => new BundleFailed({ cause }) })
