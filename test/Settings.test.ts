@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Either, Option, Redacted } from "effect"
 import { misspeltSettings, readSettings, type SettingsShape } from "../src/platform/settings/Settings.ts"
@@ -408,6 +411,21 @@ describe("production", () => {
       expect(problemsOf("DATABASE_URL", `postgresql://${url}`), url).toEqual([])
     }
     expect(good({ DATABASE_URL: "postgresql://u:p@db.example/payments" }).mode).toBe("local")
+  })
+
+  it("reads a secret from a file, and says which file can't be read or is wrong, but nothing of it", () => {
+    const file = join(mkdtempSync(join(tmpdir(), "connected-payments-")), "keys")
+    writeFileSync(file, `${production.MASTER_KEYS}\n`)
+    const fromFile = { ...without(production, "MASTER_KEYS"), MASTER_KEYS_FILE: file }
+    expect(Option.map(good(fromFile).masterKeys, ([{ id }]) => id)).toEqual(Option.some("k1"))
+    expect(refusal({ ...fromFile, MASTER_KEYS_FILE: `${file}-of-nobody` })).toEqual([
+      "MASTER_KEYS_FILE: the file can't be read (ENOENT)"
+    ])
+    writeFileSync(file, "s3cr3t")
+    const [wrong, ...more] = refusal(fromFile)
+    expect([wrong, more]).toEqual([expect.stringMatching(/^MASTER_KEYS: must be a list/), []])
+    expect(wrong).not.toContain("s3cr3t")
+    rmSync(dirname(file), { recursive: true })
   })
 
   it("warns of names that resemble a setting's", () => {

@@ -1,7 +1,7 @@
 import type { HttpServerError } from "@effect/platform"
 import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
-import { ConfigProvider, Context, Effect, Layer } from "effect"
+import { ConfigProvider, Context, type Duration, Effect, Layer } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { Deliveries } from "../destinations/deliveries/Deliveries.ts"
 import { Retention } from "../destinations/deliveries/Retention.ts"
@@ -9,6 +9,8 @@ import { deletedEndpointsLayer, Endpoints } from "../destinations/endpoints/Endp
 import { EventReplays } from "../destinations/event-replays/EventReplays.ts"
 import { Events } from "../destinations/events/Events.ts"
 import { OutboundEvents, type OutboundEventsOptions } from "../destinations/publishing/OutboundEvents.ts"
+import { outboxLayer } from "../destinations/publishing/Outbox.ts"
+import { makeOutboxRepo } from "../destinations/publishing/OutboxRepo.ts"
 import { SyntheticTests } from "../destinations/publishing/SyntheticTests.ts"
 import { Recoveries } from "../destinations/recoveries/Recoveries.ts"
 import { DailyCounts } from "../destinations/statistics/DailyCounts.ts"
@@ -181,8 +183,9 @@ export const embeddedEventsLayer = (
         Organizations.layer
       )
       const background = Layer.mergeAll(
-        embeddedHousekeepingLayer,
+        embeddedHousekeepingLayer(keepFor),
         deletedEndpointsLayer,
+        outboxLayer,
         options.worker === false ? Layer.empty : deliveryLayer({ settings })
       )
       return background.pipe(
@@ -194,14 +197,17 @@ export const embeddedEventsLayer = (
     })
   )
 
-/** Removes rotated secrets, bindings to them, and deliveries after their retention. */
-const embeddedHousekeepingLayer: Layer.Layer<never, never, Endpoints | Deliveries | Retention | SqlClient.SqlClient> =
+/** Removes rotated secrets, bindings to them, and deliveries and refused events after their retention. */
+const embeddedHousekeepingLayer = (
+  keepFor: Duration.Duration
+): Layer.Layer<never, never, Endpoints | Deliveries | Retention | SqlClient.SqlClient> =>
   housekeepingLayer(
     "events",
     Effect.gen(function* () {
       return {
         "rotated secrets": (yield* Endpoints).clean,
         "bindings to ended secrets": (yield* Deliveries).rebind,
+        "refused events of payments.publish": (yield* makeOutboxRepo).removeRefused(keepFor),
         deliveries: (yield* Retention).clean,
         "references of deliveries": (yield* Retention).checkReferences
       }

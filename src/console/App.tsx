@@ -82,6 +82,7 @@ const NewOrganization = lazyPage(() => import("./pages/organization/NewOrganizat
 const pages = [
   ["/", lazyPage(() => import("./pages/overview/Overview.tsx"))],
   ["/start", lazyPage(() => import("./pages/start/Start.tsx"))],
+  ["/search", lazyPage(() => import("./pages/search/Search.tsx"))],
   ["/payments", lazyPage(() => import("./pages/payments/Payments.tsx"))],
   ["/payments/:id", lazyPage(() => import("./pages/payments/Payment.tsx"))],
   ["/products", lazyPage(() => import("./pages/catalog/Products.tsx"))],

@@ -142,7 +142,14 @@ export interface FilterSubjects {
 }
 
 /** The fields that can be the principal amount; the first one present counts (contract 7.3). */
-const amountFields = ["amount", "amount_received", "amount_total", "amount_paid", "amount_due", "amount_refunded"]
+export const amountFields = [
+  "amount",
+  "amount_received",
+  "amount_total",
+  "amount_paid",
+  "amount_due",
+  "amount_refunded"
+]
 
 const principalAmount = (data: Readonly<Record<string, unknown>>): number | undefined =>
   amountFields.map((field) => data[field]).find((value) => typeof value === "number")

@@ -38,7 +38,7 @@ export interface ContextQuery {
 }
 
 /** An id that can be queried: PostgreSQL text can't contain NUL, and a query with one fails. */
-const storable = (id: string | null | undefined): string | null =>
+export const storable = (id: string | null | undefined): string | null =>
   id === null || id === undefined || id.includes("\u0000") ? null : id
 
 /** SQL: the version of the tenant in row `row`; changes with its endpoints, their signing secrets and its account. */

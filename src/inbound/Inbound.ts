@@ -1,5 +1,5 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Context, Data, Effect, Either, type Fiber, Layer } from "effect"
+import { Context, Data, Effect, Either, type Fiber, Layer, Predicate } from "effect"
 import { LocalHandOff } from "../engine/queue/Enqueue.ts"
 import { WakeUp } from "../engine/queue/WakeUp.ts"
 import { apiVersionOf, type Malformed, malformedAt } from "../events/stripe/ProviderEvent.ts"
@@ -11,7 +11,7 @@ import {
   translatedProviderTypes
 } from "../events/stripe/Translate.ts"
 import type { Accounts } from "../payments/Accounts.ts"
-import type { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
+import { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
 import { Provider } from "../payments/Provider.ts"
 import { ServiceUnavailable, SignatureInvalid } from "../platform/errors/Errors.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
@@ -22,7 +22,7 @@ import { isUnavailable, transaction } from "../platform/storage/Database.ts"
 import { Metrics, type MetricsWriter } from "../platform/telemetry/Metrics.ts"
 import { annotateFiber, spanned, traceparentOf } from "../platform/telemetry/Spans.ts"
 import { makeAccountReports, type ReceiptBase, type StoredReport } from "./AccountReports.ts"
-import type { InboundContext } from "./ContextStatement.ts"
+import { type InboundContext, storable } from "./ContextStatement.ts"
 import {
   classify,
   type Decision,
@@ -101,6 +101,7 @@ type Receive = (
 const makeParts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const provider = yield* Provider
+  const sessions = yield* CheckoutSessions
   const wakeUp = yield* WakeUp
   const metrics = yield* Metrics
   const count = countedBy(metrics)
@@ -109,7 +110,19 @@ const makeParts = Effect.gen(function* () {
   const { decide } = yield* makeEnrichment
   const accountReports = yield* makeAccountReports
   const takeRefundNews = yield* makeTakeRefundNews
-  return { sql, provider, wakeUp, metrics, count, reportUnreadable, receipts, decide, accountReports, takeRefundNews }
+  return {
+    sql,
+    provider,
+    sessions,
+    wakeUp,
+    metrics,
+    count,
+    reportUnreadable,
+    receipts,
+    decide,
+    accountReports,
+    takeRefundNews
+  }
 })
 
 type Parts = Effect.Effect.Success<typeof makeParts>
@@ -287,6 +300,27 @@ const makeEntryFor = ({ count, reportUnreadable }: Parts, take: ReturnType<typeo
   return entryFor
 }
 
+/**
+ * Records the sale of a finished session, by which people find its payment; other events record none. Before the
+ * receipt is stored: if it fails, the provider sends the notification again.
+ */
+const recordSale = (
+  { sessions }: Parts,
+  { environment }: ReceiptBase,
+  event: ProviderEvent,
+  { organizationId }: InboundContext
+): Effect.Effect<void, ServiceUnavailable> => {
+  const sold = soldItemsReference(event)
+  const { object } = event.data
+  const text = (value: unknown) => (Predicate.isString(value) ? storable(value) : null)
+  const [sessionId, paymentLinkId] = [text(sold?.sessionId), text(sold?.paymentLinkId)]
+  if (sessionId === null) return Effect.void
+  const paymentId = text(object["payment_intent"])
+  const reference = text(object["client_reference_id"])
+  const paid = object["payment_status"] !== "unpaid"
+  return sessions.finish({ organizationId, environment }, { sessionId, paymentLinkId, paymentId, reference, paid })
+}
+
 const make = Effect.gen(function* () {
   const parts = yield* makeParts
   const storing = makeStoring(parts)
@@ -316,7 +350,7 @@ const make = Effect.gen(function* () {
                 Effect.flatMap(parts.takeRefundNews(base.environment, event, context), (decision) =>
                   storing.store(base, decision, context.version)
                 )
-              : takeSnapshot(base, event, context)
+              : Effect.zipRight(recordSale(parts, base, event, context), takeSnapshot(base, event, context))
       })
     }),
     receiveThin: entryFor("Inbound.receiveThin", {

@@ -7,6 +7,7 @@ import { ChargesApi, CustomersApi, DisputesApi, PaymentIntentsApi, RefundsApi } 
 import { PricesApi } from "./prices/Api.ts"
 import { ProductsApi } from "./products/Api.ts"
 import { PromotionCodesApi } from "./promotion-codes/Api.ts"
+import { SearchApi } from "./search/Api.ts"
 import { SubscriptionsApi } from "./subscriptions/Api.ts"
 
 export const ProviderApi = HttpApi.make("provider")
@@ -18,6 +19,7 @@ export const ProviderApi = HttpApi.make("provider")
   .add(CheckoutPagesApi)
   .add(ChargesApi)
   .add(PaymentIntentsApi)
+  .add(SearchApi)
   .add(RefundsApi)
   .add(DisputesApi)
   .add(CustomersApi)

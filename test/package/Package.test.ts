@@ -1,4 +1,5 @@
 import { execFile, spawn } from "node:child_process"
+import { randomUUID } from "node:crypto"
 import { once } from "node:events"
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -169,6 +170,20 @@ describe("the package", () => {
     }
     const { stdout } = await run(process.execPath, ["dist/app/cli/main.js", "--version"], { cwd: bundled })
     expect(stdout).toContain(manifest.version)
+    // A command as on a plain machine, by the example of the units' settings
+    const settings = join(directory, "settings.env")
+    const example = readFileSync(join(installed, "src/operating/systemd/settings.env"), "utf8")
+    writeFileSync(
+      settings,
+      example
+        .replace("example-of-32-bytes-in-base64", Buffer.alloc(32).toString("base64"))
+        .replace("@db.example:5432", "@127.0.0.1:1")
+    )
+    const command = ["dist/app/cli/main.js", "--env-file", settings, "keys", "list", "--organization", randomUUID()]
+    const refused = await run(process.execPath, command, { cwd: bundled, env: { PATH: process.env["PATH"] } }).catch(
+      (error: unknown) => Object(error)
+    )
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("DATABASE_URL points to 127.0.0.1:1")])
     const licences = readFileSync(join(installed, "dist/third-party-licences.txt"), "utf8")
     for (const name of ["effect", "@effect/platform-node", "pg", "stripe", "undici"]) {
       expect(licences).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(MIT\\)$`, "m"))

@@ -1,4 +1,4 @@
-import { Console, Effect, type Layer, ParseResult, Predicate, Schema, SchemaAST } from "effect"
+import { Console, Context, Effect, type Layer, ParseResult, Predicate, Schema, SchemaAST } from "effect"
 import { type CommandFailed, WrongUsage } from "./Failure.ts"
 
 export interface Parameter {
@@ -12,6 +12,11 @@ export interface Parameter {
   readonly repeated: boolean
   readonly choices: ReadonlyArray<string>
 }
+
+/** Who runs the command, as `--as` says; undefined if it does not. */
+export class RunAs extends Context.Reference<RunAs>()("connected-payments/cli/RunAs", {
+  defaultValue: (): string | undefined => undefined
+}) {}
 
 export const isArgument = ({ name }: Parameter): boolean => name.startsWith("<")
 

@@ -10,10 +10,15 @@ const levels = LogLevel.allLevels.map((level) => ({ name: level._tag.toLowerCase
 
 const namesOf = (all: ReadonlyArray<{ readonly name: string }>) => all.map(({ name }) => name)
 
-const parameter = (key: string, description: string, choices: ReadonlyArray<string> = []): Parameter => ({
+const parameter = (
+  key: string,
+  description: string,
+  choices: ReadonlyArray<string> = [],
+  form = choices.length === 0 ? "" : `<${choices.join("|")}>`
+): Parameter => ({
   key,
   name: `--${key}`,
-  form: choices.length === 0 ? "" : `<${choices.join("|")}>`,
+  form,
   description,
   required: false,
   repeated: false,
@@ -23,9 +28,14 @@ const parameter = (key: string, description: string, choices: ReadonlyArray<stri
 export const programOptions: ReadonlyArray<Parameter> = [
   parameter("help", "Show the help of a command, or of all."),
   parameter("log-level", "What is logged to standard error.", namesOf(levels)),
+  parameter("env-file", "Read settings that are not set from a file, such as that of the systemd units.", [], "<file>"),
+  parameter("as", "Who runs the command, for the audit log.", [], "<name>"),
   parameter("version", "Show the version."),
   parameter("completions", "Print a completion script for a shell.", shells)
 ]
+
+/** A name for the audit log. */
+const personName = /^[^\p{C}]{1,100}$/u
 
 export type Understood =
   | {
@@ -33,6 +43,8 @@ export type Understood =
       readonly command: Command
       readonly given: Given
       readonly logLevel: LogLevel.LogLevel
+      readonly envFile: string | undefined
+      readonly as: string | undefined
     }
   | { readonly _tag: "Help"; readonly command: Command }
   | { readonly _tag: "Overview"; readonly of: ReadonlyArray<Command> }
@@ -110,7 +122,7 @@ const invocation = (
   command: Command,
   rest: ReadonlyArray<string>,
   given: Values,
-  logLevel: LogLevel.LogLevel
+  program: Pick<Extract<Understood, { readonly _tag: "Command" }>, "logLevel" | "envFile" | "as">
 ): Either.Either<Understood, WrongUsage> => {
   const argument = command.parameters.find(isArgument)
   const unexpected = rest[argument === undefined ? 0 : 1]
@@ -125,7 +137,7 @@ const invocation = (
       ? []
       : [[one.key, one.form === "" ? true : one.repeated ? [...new Set(values)] : (values[0] ?? "")]]
   })
-  return Either.right({ _tag: "Command", command, given: Object.fromEntries(entries), logLevel })
+  return Either.right({ _tag: "Command", command, given: Object.fromEntries(entries), ...program })
 }
 
 /** Parses a command line. The forms of the values are checked by the command itself. */
@@ -161,7 +173,12 @@ export const understand = (
   if (wanted !== undefined) return wrong(command, `--completions must be ${shells.join(" or ")}.`)
   const level = levels.find(({ name }) => name === (valueOf("--log-level") ?? "warning"))
   if (level === undefined) return wrong(command, `--log-level must be ${namesOf(levels).join(" or ")}.`)
-  if (command !== undefined) return invocation(command, words.slice(wordsOf(command).length), given, level.level)
+  const as = valueOf("--as")
+  if (as !== undefined && !personName.test(as)) return wrong(command, "--as must be a name of 1 to 100 characters.")
+  if (command !== undefined) {
+    const program = { logLevel: level.level, envFile: valueOf("--env-file"), as }
+    return invocation(command, words.slice(wordsOf(command).length), given, program)
+  }
   return words.length === 0
     ? wrong(command, "No command is given.", nouns)
     : wrong(command, `'${words.join(" ")}' is not a complete command.`, namesOf(under))

@@ -34,7 +34,7 @@ const stepsOf = (commands: ReadonlyArray<Command>): ReadonlyArray<Step> => {
     ...nouns.map((noun) => ({ after: noun, next: verbsOf(noun) })).filter(({ next }) => next.length > 0),
     ...commands.map(({ name, parameters }) => ({
       after: name.includes(" ") ? name : `${name}*`,
-      next: wordsOf([...parameters, ...programOptions.slice(0, 2)])
+      next: wordsOf([...parameters, ...programOptions.slice(0, 4)])
     }))
   ]
 }

@@ -12,11 +12,16 @@ import { appliedMigrations, type MigrationFailed, migrate, migrations } from "..
 import { replicaOf } from "../../platform/storage/ReadReplica.ts"
 import { completeSettings, type LocalDefaultsFailed } from "../local/Local.ts"
 import type { ServiceOptions } from "../Service.ts"
+import { RunAs } from "./Command.ts"
 import { CommandFailed } from "./Failure.ts"
 import { findLocalService, type LocalService } from "./LocalService.ts"
 
-/** The recorded author of the commands' changes: the operating system's user, by number if it has no name. */
-export const operator: Effect.Effect<Author> = Effect.try(() => userInfo().username).pipe(
+/**
+ * The recorded author of the commands' changes: who is named with `--as`, who called `sudo`, or the operating system's
+ * user, by number if it has no name.
+ */
+export const operator: Effect.Effect<Author> = RunAs.pipe(
+  Effect.flatMap((as) => Effect.try(() => as ?? process.env["SUDO_USER"] ?? userInfo().username)),
   Effect.orElseSucceed(() => `uid ${process.getuid?.() ?? "unknown"}`),
   Effect.map((id) => ({ kind: "operator", id }))
 )

@@ -7,6 +7,7 @@ import { useSession, useWorkspace } from "../state/Session.ts"
 import { AccountMenu } from "./AccountMenu.tsx"
 import { Brand } from "./Brand.tsx"
 import { Navigation } from "./Navigation.tsx"
+import { SearchField } from "./SearchField.tsx"
 
 const environmentNames = { sandbox: "Sandbox", production: "Production" } as const
 
@@ -52,6 +53,7 @@ const Side = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
           {organization.name}
         </p>
         <WorkspaceSwitch {...passed} />
+        <SearchField {...passed} />
       </div>
       <Navigation {...passed} />
       <AccountMenu {...passed} />

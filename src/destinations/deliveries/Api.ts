@@ -47,6 +47,12 @@ export const Delivery = Schema.Struct({
   endpointId: described(EndpointId, "The UUID of the endpoint that it is for"),
   eventId: described(Schema.String, "The id of the event, as in its envelope: `svc_evt_…` or `svc_test_evt_…`"),
   type: EventTypeName,
+  paymentId: described(Schema.NullOr(Schema.String), "The `payment_id` of the event's `data`; null if it has none"),
+  amount: described(
+    Schema.NullOr(Schema.Int),
+    "The event's principal amount, as filters read it, in the smallest currency unit; null if it has none"
+  ),
+  currency: described(Schema.NullOr(Schema.String), "The currency of `amount`; null if the event has none"),
   state: DeliveryState,
   test: described(Schema.Boolean, "True for a synthetic test's delivery, which proves nothing about money"),
   attemptCount: described(Schema.Int, "How many attempts were made so far"),

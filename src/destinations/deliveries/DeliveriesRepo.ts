@@ -3,12 +3,14 @@ import { Duration, Effect, Option } from "effect"
 import { deliveryWindow, maxAttempts, type ResendCandidate, resendRefusal } from "../../engine/attempts/Outcome.ts"
 import { mayBeUnsigned, rotationOverlap, signsDelivery } from "../../engine/attempts/Signing.ts"
 import { enqueue } from "../../engine/queue/Enqueue.ts"
+import { amountFields } from "../../events/Filters.ts"
 import { type DeliveryId, type EndpointId, firstIdAt } from "../../platform/kit/Ids.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
 import { timedRead } from "../../platform/storage/BoundedReads.ts"
 import { transaction } from "../../platform/storage/Database.ts"
 import { useDays } from "../../platform/storage/DayPartitions.ts"
+import { paymentOf } from "../../platform/storage/EventIndexes.ts"
 import { makePreparing } from "../../platform/storage/Statements.ts"
 import { countSoon } from "../statistics/UnsettledStatements.ts"
 import type { Attempt, Delivery, ListDeliveries } from "./Api.ts"
@@ -90,8 +92,20 @@ export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
 /** How far the clocks of a process and of the database may differ, in seconds. */
 export const clockDifference = 3600
 
+/**
+ * SQL: a part of an event's `data`. The team's own events may hold anything: a part of another form is null, and nothing
+ * is unescaped.
+ */
+const ofData = (part: string): string =>
+  `(SELECT ${part} FROM (SELECT e.payload::json -> 'data' AS data OFFSET 0) AS body)`
+
+const numberIn = (field: string): string =>
+  `CASE WHEN (data -> '${field}')::text ~ '^[0-9]{1,15}$' THEN (data -> '${field}')::text::float8 END`
+
 /** The columns of a `Delivery`, of the tables in `deliveryTables`. */
 export const deliveryColumns = `
+  ${paymentOf("e.payload")} AS "paymentId", ${ofData(`COALESCE(${amountFields.map(numberIn).join(", ")})`)} AS amount,
+  ${ofData(`substring((data -> 'currency')::text FROM '^"([a-z]{3})"$')`)} AS currency,
   d.id, d.endpoint_id AS "endpointId", e.public_id AS "eventId", e.type, d.state, d.test,
   COALESCE(q.attempt_count, d.attempt_count) AS "attemptCount",
   CASE WHEN isfinite(q.leased_until) THEN q.leased_until ELSE q.next_attempt_at END AS "nextAttemptAt", d.created_at AS "createdAt",

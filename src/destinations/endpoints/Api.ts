@@ -78,6 +78,10 @@ export const Endpoint = Schema.Struct({
   environment: WorkspaceEnvironment,
   events: described(Schema.Array(EventTypeName), "The event types that it receives"),
   filters: described(Filters, "Which events of those types it receives"),
+  warnings: described(
+    Schema.Array(Schema.String),
+    "A sentence for each subscribed type that the filters never let through; empty if there is none"
+  ),
   active: described(Schema.Boolean, "False while the endpoint is paused: events of that time are skipped"),
   createdAt: CreatedAt,
   updatedAt: described(Schema.Date, "When it was changed last: ISO 8601 in UTC, with milliseconds"),
@@ -175,7 +179,11 @@ export const QueuedTest = Schema.Struct({
   id: DeliveryId,
   eventId: described(Schema.String, "`svc_test_evt_…`"),
   state: described(DeliveryState, "Always `queued`: the test is sent as soon as a worker has room"),
-  test: described(Schema.Literal(true), "Always true: it proves nothing about money")
+  test: described(Schema.Literal(true), "Always true: it proves nothing about money"),
+  warnings: described(
+    Schema.Array(Schema.String),
+    "A sentence if the endpoint's filters let no real event of this type through; else empty"
+  )
 }).annotations({ identifier: "QueuedTest" })
 export type QueuedTest = typeof QueuedTest.Type
 

@@ -9,6 +9,7 @@ import {
   signsUntil
 } from "../../engine/attempts/Signing.ts"
 import type { Filters } from "../../events/Filters.ts"
+import { neverReceived } from "../../events/NeverReceived.ts"
 import type { Encrypted } from "../../platform/kit/Cipher.ts"
 import type { EndpointId } from "../../platform/kit/Ids.ts"
 import { mostCounted } from "../../platform/kit/Request.ts"
@@ -38,6 +39,12 @@ type Sql = SqlClient.SqlClient
 
 const existing = (sql: Sql, tenant: Tenant) => sql`${ofTenant(sql, tenant, "e")} AND e.deleted_at IS NULL`
 
+type EndpointRow = Omit<Endpoint, "warnings">
+
+const withWarnings = (row: EndpointRow): Endpoint => ({ ...row, warnings: neverReceived(row.events, row.filters) })
+
+const first = ([row]: ReadonlyArray<EndpointRow>) => Option.map(Option.fromNullable(row), withWarnings)
+
 const rowStatements = (sql: Sql) => {
   const columns = sql.literal(`
     e.id, e.name, e.url, e.environment, COALESCE(e.events, ARRAY['payment.succeeded']) AS events, e.filters, e.active,
@@ -49,13 +56,16 @@ const rowStatements = (sql: Sql) => {
   return {
     find: (tenant: Tenant, id: EndpointId) =>
       Effect.map(
-        sql<Endpoint>`SELECT ${columns} FROM payments.endpoints e WHERE ${existing(sql, tenant)} AND e.id = ${id}`,
-        ([row]) => Option.fromNullable(row)
+        sql<EndpointRow>`SELECT ${columns} FROM payments.endpoints e WHERE ${existing(sql, tenant)} AND e.id = ${id}`,
+        first
       ),
 
     list: (tenant: Tenant) =>
-      sql<Endpoint>`
-        SELECT ${columns} FROM payments.endpoints e WHERE ${existing(sql, tenant)} ORDER BY e.id DESC`,
+      Effect.map(
+        sql<EndpointRow>`
+          SELECT ${columns} FROM payments.endpoints e WHERE ${existing(sql, tenant)} ORDER BY e.id DESC`,
+        (rows) => rows.map(withWarnings)
+      ),
 
     /** How many deliveries to each endpoint have failed in the last 24 hours, counted up to `mostCounted`. */
     recentFailures: (tenant: Tenant) =>
@@ -84,7 +94,7 @@ const rowStatements = (sql: Sql) => {
       }
     ) =>
       Effect.map(
-        sql<Endpoint>`
+        sql<EndpointRow>`
           UPDATE payments.endpoints e SET
             active = COALESCE(${change.active}::boolean, e.active),
             name = COALESCE(${change.name}::text, e.name),
@@ -93,7 +103,7 @@ const rowStatements = (sql: Sql) => {
             updated_at = now()
           WHERE ${existing(sql, tenant)} AND e.id = ${id}
           RETURNING ${columns}`,
-        ([row]) => Option.fromNullable(row)
+        first
       )
   }
 }

@@ -3,6 +3,7 @@ import { Clock, Context, Duration, Effect, Layer } from "effect"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
 import type { EventType } from "../../events/Catalog.ts"
 import { encodeEnvelope } from "../../events/Envelope.ts"
+import { neverReceived } from "../../events/NeverReceived.ts"
 import { syntheticEvent } from "../../events/Synthetic.ts"
 import type { PrincipalShape, Tenant } from "../../identity/Principal.ts"
 import {
@@ -72,7 +73,8 @@ const make = Effect.gen(function* () {
           traceparent
         })
         yield* audit({ ...principal, action: "endpoint.tested", targetId: id })
-        return { id: deliveryId, eventId: envelope.id, state: "queued", test: true } as const
+        const warnings = neverReceived([type], candidate.filters)
+        return { id: deliveryId, eventId: envelope.id, state: "queued", test: true, warnings } as const
       })
     )
   }, orUnavailable)

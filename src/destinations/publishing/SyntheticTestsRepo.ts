@@ -2,6 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
 import { signingSecretIds } from "../../engine/attempts/Signing.ts"
 import type { EventType } from "../../events/Catalog.ts"
+import type { Filters } from "../../events/Filters.ts"
 import type { DeliveryId, EndpointId } from "../../platform/kit/Ids.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import type { NewEvent } from "./Publication.ts"
@@ -13,6 +14,8 @@ export const testsPerMinute = 5
 export interface TestCandidate {
   readonly active: boolean
   readonly events: ReadonlyArray<EventType>
+  readonly filters: Filters
+  /** Whether the organization's account is connected in this environment. */
   readonly connected: boolean
   readonly secretIds: ReadonlyArray<string>
   readonly testsInLastMinute: number
@@ -25,7 +28,7 @@ export const makeSyntheticTestsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
   find: (tenant: Tenant, id: EndpointId) =>
     Effect.map(
       sql<TestCandidate>`
-        SELECT e.active, COALESCE(e.events, ARRAY['payment.succeeded']) AS events,
+        SELECT e.active, COALESCE(e.events, ARRAY['payment.succeeded']) AS events, e.filters,
           EXISTS (
             SELECT 1 FROM payments.provider_accounts a
             WHERE a.organization_id = e.organization_id AND a.environment = e.environment AND a.status = 'connected'

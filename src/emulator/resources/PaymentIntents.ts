@@ -1,9 +1,10 @@
-import { Schema } from "effect"
-import { pageParams } from "../api/Lists.ts"
+import { Effect, Schema } from "effect"
+import { newestFirst, page, pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
-import type { RequestContext, Route } from "../api/Route.ts"
+import { type RequestContext, type Route, route } from "../api/Route.ts"
 import { newClientSecret, newId } from "../Ids.ts"
 import { nulls } from "../Nulls.ts"
+import { invalid } from "../ProviderError.ts"
 import type { PaymentIntent, PaymentIntentData } from "../Records.ts"
 import { resource } from "./Resource.ts"
 
@@ -55,8 +56,32 @@ export const createPaymentIntent = (
 
 const intents = resource("/v1/payment_intents", "payment_intent")
 
-/** `/v1/payment_intents`: retrieve and list; checkout creates them. */
+/** The searches that the service makes; the provider's language has more. */
+const searchQuery = /^amount:(\d{1,15})(?: AND currency:"([a-z]{3})")?$/
+
+/** Finds by amount, at once; the provider finds a new payment after about a minute. */
+const search = route({
+  method: "GET",
+  path: "/v1/payment_intents/search",
+  answers: { listOf: "payment_intent" },
+  params: Schema.Struct({ query: Params.text(), limit: pageParams.limit }),
+  run: ({ objects }, { limit, query }) => {
+    const [, amount, currency] = searchQuery.exec(query) ?? []
+    if (amount === undefined) return invalid("query", "We were unable to parse your search query.")
+    const items = newestFirst(objects.all("payment_intent"))
+    const matches = (intent: PaymentIntent) =>
+      intent.amount === Number(amount) && (currency === undefined || intent.currency === currency)
+    const found = page(
+      { items, matches, noun: "payment_intent", url: "/v1/payment_intents/search" },
+      limit === undefined ? {} : { limit }
+    )
+    return Effect.map(found, (list) => ({ ...list, object: "search_result", next_page: null }))
+  }
+})
+
+/** `/v1/payment_intents`: retrieve, list and search; checkout creates them. */
 export const paymentIntentRoutes: ReadonlyArray<Route> = [
+  search,
   intents.list(Schema.Struct({ ...pageParams, created: Params.optional(Params.range) }), { fields: ["created"] }),
   intents.get
 ]

@@ -19,7 +19,11 @@ export const RequestSignInLink = strict(
 
 /** The answer to a request for a sign-in link: the same for every address. */
 export const SignInLinkRequested = Schema.Struct({
-  sent: described(Schema.Literal(true), "Always true, whether or not the address is known")
+  sent: described(Schema.Literal(true), "Always true, whether or not the address is known"),
+  toLog: described(
+    Schema.Boolean,
+    "Whether links are written to the service's log, as at a local start without a mail server"
+  )
 }).annotations({ identifier: "SignInLinkRequested" })
 
 export const RedeemToken = strict(Schema.Struct({ token: OneTimeToken }).annotations({ identifier: "RedeemToken" }))

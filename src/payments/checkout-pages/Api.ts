@@ -19,6 +19,7 @@ import {
   described,
   IdempotencyHeaders,
   listOf,
+  mostCounted,
   NoQuery,
   OptionalIdempotencyHeaders,
   OrganizationPath,
@@ -203,6 +204,10 @@ export const CheckoutPage = Schema.Struct({
   collect: ShownCollection,
   allowPromotionCodes: described(Schema.Boolean, "Whether the payer may enter a promotion code"),
   successText: described(Schema.NullOr(Schema.String), "Plain text that the payer reads after paying"),
+  sales: described(
+    Schema.Int,
+    `How many of its sessions were paid, among those of the last 90 days. Counted up to ${mostCounted}, which stands for that many or more`
+  ),
   createdAt: CreatedAt,
   updatedAt: described(Schema.Date, "When it was changed last: ISO 8601 in UTC, with milliseconds")
 }).annotations({ identifier: "CheckoutPage" })

@@ -2,6 +2,7 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect, type Option } from "effect"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { CheckoutPageId, OrganizationId } from "../../platform/kit/Ids.ts"
+import { mostCounted } from "../../platform/kit/Request.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
 import { anyRow, firstRow } from "../../platform/storage/Database.ts"
@@ -24,13 +25,18 @@ export interface PageRow extends PageContent {
   readonly id: CheckoutPageId
   readonly slug: string
   readonly environment: Environment
+  readonly sales: number
   readonly createdAt: Date
   readonly updatedAt: Date
 }
 
-export interface FoundRow extends PageRow {
+/** A page as a payer's request finds it. */
+export interface FoundRow extends Omit<PageRow, "sales"> {
   readonly organizationId: OrganizationId
   readonly deleted: boolean
+  /** The organization's name. */
+  readonly seller: string
+  /** Whether its tenant's account is connected. */
   readonly connected: boolean
 }
 
@@ -44,12 +50,20 @@ export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     p.items, p.collect, p.allow_promotion_codes AS "allowPromotionCodes", p.success_text AS "successText",
     p.created_at AS "createdAt", p.updated_at AS "updatedAt"`)
 
+  /** With how often it sold, counted up to `mostCounted`. */
+  const shown = sql`${columns}, (
+    SELECT count(*)::int FROM (
+      SELECT 1 FROM payments.sold_items s
+      WHERE s.organization_id = p.organization_id AND s.environment = p.environment AND s.checkout_page = p.id
+        AND s.sold_at IS NOT NULL LIMIT ${mostCounted}
+    ) AS sold) AS sales`
+
   const ofTenant = ({ environment, organizationId }: Tenant) =>
     sql`p.organization_id = ${organizationId} AND p.environment = ${environment} AND p.deleted_at IS NULL`
 
   const find = (tenant: Tenant, id: CheckoutPageId, lock = ""): Statement<Option.Option<PageRow>> =>
     firstRow(sql<PageRow>`
-        SELECT ${columns} FROM payments.checkout_pages p WHERE ${ofTenant(tenant)} AND p.id = ${id} ${sql.literal(lock)}`)
+        SELECT ${shown} FROM payments.checkout_pages p WHERE ${ofTenant(tenant)} AND p.id = ${id} ${sql.literal(lock)}`)
 
   return {
     find,
@@ -75,7 +89,7 @@ export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       { active, starting_after: after }: ListCheckoutPages,
       limit: number
     ): Statement<ReadonlyArray<PageRow>> => sql<PageRow>`
-      SELECT ${columns} FROM payments.checkout_pages p
+      SELECT ${shown} FROM payments.checkout_pages p
       WHERE ${ofTenant(tenant)} AND ${after === undefined ? sql.literal("true") : sql`p.id < ${after}`}
         AND ${active === undefined ? sql.literal("true") : sql`p.active = ${active}`}
       ORDER BY p.id DESC LIMIT ${limit}`,
@@ -117,6 +131,7 @@ export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     findBySlug: (slug: string): Statement<Option.Option<FoundRow>> =>
       firstRow(sql<FoundRow>`
         SELECT ${columns}, p.organization_id AS "organizationId", p.deleted_at IS NOT NULL AS deleted,
+          (SELECT o.name FROM payments.organizations o WHERE o.id = p.organization_id) AS seller,
           EXISTS (SELECT 1 FROM payments.provider_accounts a WHERE a.organization_id = p.organization_id
             AND a.environment = p.environment AND a.status = 'connected') AS connected
         FROM payments.checkout_pages p WHERE p.slug = ${slug}`),

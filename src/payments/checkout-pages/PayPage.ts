@@ -155,6 +155,7 @@ ${quantityField(item, index, entered)}
       status,
       headers,
       content: `${image}<h1>${escaped(shown.title)}</h1>
+<p class="soft">Sold by ${escaped(shown.seller)}</p>
 ${alert === undefined ? "" : `<div class="alert" role="alert"><p>${escaped(alert)}</p></div>\n`}${
   shown.text === null ? "" : `<p class="text">${escaped(shown.text)}</p>\n`
 }<form method="post" accept-charset="utf-8">

@@ -15,7 +15,7 @@ import { requestRefused } from "../RefusalReasons.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { CreateCheckoutSession } from "./Api.ts"
 import { isMarked } from "./Metadata.ts"
-import { makeSoldItemsRepo } from "./SoldItemsRepo.ts"
+import { type FinishedSession, makeSoldItemsRepo, type Sale } from "./SoldItemsRepo.ts"
 import type { SessionPage } from "./StripeCheckout.ts"
 
 /** The seller, and what it may sell. */
@@ -100,7 +100,12 @@ const make = Effect.gen(function* () {
       )
       .pipe(Effect.catchTag("ProviderRequestRefused", (refusal) => explainRefusal(principal, params, refusal)))
     yield* soldItems
-      .insert(principal, String(created.session["id"]), created.soldItems, decisiveSubtotal(created.session))
+      .insert(principal, String(created.session["id"]), created.soldItems, {
+        subtotal: decisiveSubtotal(created.session),
+        description: created.description,
+        reference: params.client_reference_id ?? null,
+        checkoutPage: from?.id ?? null
+      })
       .pipe(orUnavailable)
     return created.session
   })
@@ -124,7 +129,16 @@ const make = Effect.gen(function* () {
     return sold
   })
 
-  return { create, soldIn, completeSoldItems, clean: orUnavailable(soldItems.clean) }
+  return {
+    create,
+    soldIn,
+    completeSoldItems,
+    finish: (tenant: Tenant, session: FinishedSession) => orUnavailable(soldItems.finish(tenant, session)),
+    sessionsOf: (tenant: Tenant, reference: string) => orUnavailable(soldItems.sessionsOf(tenant, reference)),
+    salesOf: (tenant: Tenant, paymentIds: ReadonlyArray<string>) =>
+      orUnavailable(soldItems.salesOf(tenant, paymentIds)),
+    clean: orUnavailable(soldItems.clean)
+  }
 })
 
 export class CheckoutSessions extends Context.Tag("connected-payments/payments/CheckoutSessions")<
@@ -149,6 +163,16 @@ export class CheckoutSessions extends Context.Tag("connected-payments/payments/C
     readonly soldIn: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems, AccountFailure>
     /** Like `soldIn`, and records the items. Null if this service did not create the session. */
     readonly completeSoldItems: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems | null, AccountFailure>
+    /** Records the sale of a session that has just been finished, if this service created it or its payment link. */
+    readonly finish: (tenant: Tenant, session: FinishedSession) => Effect.Effect<void, ServiceUnavailable>
+    /** The newest sessions with this order reference, of the last 90 days. */
+    readonly sessionsOf: (tenant: Tenant, reference: string) => Effect.Effect<ReadonlyArray<string>, ServiceUnavailable>
+    /** The sales of these payments, of the last 90 days. */
+    readonly salesOf: (
+      tenant: Tenant,
+      paymentIds: ReadonlyArray<string>
+    ) => Effect.Effect<ReadonlyArray<Sale & { readonly paymentId: string }>, ServiceUnavailable>
+    /** Removes old records of sold items. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

@@ -42,6 +42,14 @@ export const soldItemsOf = (items: ReadonlyArray<Stripe.LineItem>): SoldItems =>
   }
 }
 
+/** Lines in words, such as "2 × Coffee, Mug": at most 500 characters. */
+export const lineWords = (lines: ReadonlyArray<Stripe.LineItem>): string =>
+  lines
+    .filter(({ quantity }) => quantity !== 0)
+    .map(({ description, quantity }) => `${(quantity ?? 1) > 1 ? `${quantity} × ` : ""}${description ?? "–"}`)
+    .join(", ")
+    .slice(0, 500)
+
 /** A page that holds every line: new sessions have at most 100, payment links 20. */
 export const everyLine = { limit: 100 } as const
 
@@ -84,10 +92,12 @@ export interface CheckoutSessionsPort {
   /** Also returns the items that the session sells, according to the provider. */
   readonly createCheckoutSession: CreateObject<
     NewCheckoutSession,
-    { readonly session: ProviderObject; readonly soldItems: SoldItems }
+    { readonly session: ProviderObject; readonly soldItems: SoldItems; readonly description: string }
   >
   readonly retrieveCheckoutSession: RetrieveObject
   readonly listCheckoutSessions: ListObjects<ListCheckoutSessions>
+  /** The sessions in which a payer gave this e-mail address, newest first. */
+  readonly findCheckoutSessions: ListObjects<{ readonly email: string; readonly limit: number }>
   /** Expires an open session; returns an already expired one unchanged. */
   readonly expireCheckoutSession: (
     account: ConnectedAccount,
@@ -189,7 +199,11 @@ export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturn
           client.checkout.sessions.create(sent, { ...scope, ...options })
         )
         const lines = yield* allLines(session.line_items, linesOf(account, session.id))
-        return { session: withoutLines(withoutSecrets(toJson(session))), soldItems: soldItemsOf(lines) }
+        return {
+          session: withoutLines(withoutSecrets(toJson(session))),
+          soldItems: soldItemsOf(lines),
+          description: lineWords(lines)
+        }
       }).pipe(Effect.mapError(inOurNames(checkoutFieldNames))),
     retrieveCheckoutSession,
     /** Stripe refuses a second time without an error code: an expired session is returned. */
@@ -214,6 +228,14 @@ export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturn
         )
       ),
     listCheckoutSessions: list("checkout.sessions.list", (client) => client.checkout.sessions, withTimeRange),
+    findCheckoutSessions: list(
+      "checkout.sessions.list",
+      (client) => client.checkout.sessions,
+      ({ email, limit }) => ({
+        customer_details: { email },
+        limit
+      })
+    ),
     // A payer may add optional items and cross-sells to the up to 100 lines of a new session
     listSessionItems: (account, id) =>
       Effect.map(

@@ -37,8 +37,9 @@ export const makePaymentLinks = Effect.gen(function* () {
     const created = yield* accounts.use(principal, (account) =>
       provider.createPaymentLink(account, { ...params, mode, trialPeriodDays: trialOf(terms) }, keyFor(account))
     )
-    yield* soldItems.insert(principal, String(created.link["id"]), created.soldItems).pipe(orUnavailable)
-    return created.link
+    const { description, link } = created
+    yield* soldItems.insert(principal, String(link["id"]), created.soldItems, { description }).pipe(orUnavailable)
+    return link
   })
 
   /** Another change may come in between, so the answer is compared again. */

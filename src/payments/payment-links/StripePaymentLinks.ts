@@ -6,6 +6,7 @@ import {
   allLines,
   checkoutFieldNames,
   everyLine,
+  lineWords,
   type SubscriptionTerms,
   soldItemsOf
 } from "../checkout/StripeCheckout.ts"
@@ -35,7 +36,7 @@ export interface CarriedMetadata {
 export interface PaymentLinksPort {
   readonly createPaymentLink: CreateObject<
     NewPaymentLink,
-    { readonly link: ProviderObject; readonly soldItems: SoldItems }
+    { readonly link: ProviderObject; readonly soldItems: SoldItems; readonly description: string }
   >
   /** Absent fields and unnamed metadata keys are unchanged. */
   readonly updatePaymentLink: ChangeObject<UpdatePaymentLink>
@@ -121,7 +122,7 @@ export const stripePaymentLinks = (call: StripeCall): PaymentLinksPort => {
           client.paymentLinks.create(paymentLinkParams(params), { ...scope, idempotencyKey })
         )
         const { lines, link } = yield* whole(account, created)
-        return { link, soldItems: soldItemsOf(lines) }
+        return { link, soldItems: soldItemsOf(lines), description: lineWords(lines) }
       }).pipe(Effect.mapError(inOurNames(checkoutFieldNames))),
     updatePaymentLink: (account, id, changes, { idempotencyKey }) =>
       update(account, id, paymentLinkChangeParams(changes), idempotencyKey),

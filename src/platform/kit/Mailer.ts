@@ -48,6 +48,8 @@ type Send = (mail: Mail) => Effect.Effect<void, MailNotSent>
 export class Mailer extends Context.Tag("connected-payments/kit/Mailer")<
   Mailer,
   {
+    /** Whether mails are written to the log instead. */
+    readonly toLog: boolean
     /** Sends now; completes when the mail server has accepted the mail. */
     readonly send: Send
     /**
@@ -238,5 +240,6 @@ const make = Effect.fnUntraced(function* (options: MailerOptions) {
     onSome: (url) => makeSmtp(url, options),
     onNone: () => Effect.succeed(options.toLog ? writeToLog : refuse)
   })
-  return { send, queue: yield* makeQueue(send, Duration.decode(options.retryAfter ?? "2 seconds")) }
+  const toLog = Option.isNone(options.smtpUrl) && options.toLog
+  return { toLog, send, queue: yield* makeQueue(send, Duration.decode(options.retryAfter ?? "2 seconds")) }
 })

@@ -10,17 +10,24 @@ export interface Form<A> {
   readonly config: Config.Config<A>
   /** The bounds, for the table of settings; empty if there are none. */
   readonly bounds: string
+  readonly isSecret: boolean
 }
 
-const form = <A>(config: Config.Config<A>, bounds = ""): Form<A> => ({ config, bounds })
+const form = <A>(config: Config.Config<A>, bounds = "", isSecret = false): Form<A> => ({ config, bounds, isSecret })
+
+const anyRedacted = form(Config.redacted(), "", true)
 
 /** A form that accepts what another does, unless `parse` refuses it with a message. */
-export const parsed = <A, B>({ bounds, config }: Form<A>, parse: (value: A) => Either.Either<B, string>): Form<B> =>
+export const parsed = <A, B>(
+  { bounds, config, isSecret }: Form<A>,
+  parse: (value: A) => Either.Either<B, string>
+): Form<B> =>
   form(
     Config.mapOrFail(config, (value) =>
       Either.mapLeft(parse(value), (message) => ConfigError.InvalidData([], message))
     ),
-    bounds
+    bounds,
+    isSecret
   )
 
 /** A form that accepts what another does, if it is valid. */
@@ -40,14 +47,14 @@ export const text: Form<string> = validated(
 )
 
 export const secret = (message: string, isValid: (value: string) => boolean): Form<Redacted.Redacted> =>
-  validated(form(Config.redacted()), message, (value) => isValid(Redacted.value(value)))
+  validated(anyRedacted, message, (value) => isValid(Redacted.value(value)))
 
 /** Secrets that are each valid as text, comma-separated; at least one. */
 export const secrets = (
   message: string,
   isValid: (value: string) => boolean
 ): Form<NonEmptyReadonlyArray<Redacted.Redacted>> =>
-  parsed(form(Config.redacted()), (value) => {
+  parsed(anyRedacted, (value) => {
     const all = Redacted.value(value)
       .split(",")
       .map((one) => one.trim())
@@ -57,7 +64,7 @@ export const secrets = (
     return Arr.isNonEmptyReadonlyArray(redacted) ? Either.right(redacted) : Either.left("must name at least one secret")
   })
 
-export const anySecret: Form<Redacted.Redacted> = form(Config.redacted())
+export const anySecret: Form<Redacted.Redacted> = anyRedacted
 
 export const flag: Form<boolean> = form(Config.boolean())
 

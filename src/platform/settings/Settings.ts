@@ -111,8 +111,10 @@ export class SettingsError extends Data.TaggedError("SettingsError")<{ readonly 
 /** The problems, one line for each setting, by its name. */
 const describe = (error: ConfigError.ConfigError): ReadonlyArray<string> => {
   switch (error._op) {
-    case "And":
     case "Or":
+      // A secret that is not set, and the file with it
+      return describe(error.right)
+    case "And":
       return [...describe(error.left), ...describe(error.right)]
     default:
       // Names are flat: a path has one part
@@ -128,7 +130,9 @@ const shortestMisspelt = 6
 
 /** Says which variables of the environment are no settings but resemble one: they change nothing. */
 export const misspeltSettings = (names: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const known = [...settingRows, ...exporterRows].map(({ name }) => name)
+  const known = [...settingRows, ...exporterRows].flatMap(({ file, name }) =>
+    file === undefined ? [name] : [name, file]
+  )
   const long = known.filter(({ length }) => length >= shortestMisspelt)
   return names
     .filter((name) => name.length >= shortestMisspelt && !known.includes(name))

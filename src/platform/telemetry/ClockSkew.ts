@@ -25,7 +25,8 @@ interface Compared {
   readonly warnedAt: number
 }
 
-class Comparisons {
+/** What is known of other clocks. */
+export class ClockComparisons {
   readonly #compared = new Map<OtherClock, Compared>()
 
   /** Notes another clock's present time. Returns by how much ours is ahead, and whether it is time for a warning. */
@@ -55,7 +56,7 @@ const offText = (ahead: number, other: OtherClock): string =>
 
 /** The comparisons of this process's clock. */
 export class ClockSkew extends Context.Reference<ClockSkew>()("connected-payments/telemetry/ClockSkew", {
-  defaultValue: () => new Comparisons()
+  defaultValue: () => new ClockComparisons()
 }) {}
 
 /** Compares this process's clock with another one's present time, in Unix milliseconds. */

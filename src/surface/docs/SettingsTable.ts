@@ -11,9 +11,9 @@ export const documentedSettings: ReadonlyArray<string> = rows.map(({ name }) => 
 export const documentedInProduction = (what: "required" | "refused"): ReadonlyArray<string> =>
   rows.filter(({ production }) => production === what).map(({ name }) => name)
 
-const lineOf = ({ about, bounds, fallback, name, production }: SettingRow): string => {
+const lineOf = ({ about, bounds, fallback, file, name, production }: SettingRow): string => {
   const inProduction = production === undefined ? "" : `; ${production} with \`MODE=production\``
-  return `| \`${name}\` | ${fallback} | ${bounds} | ${about}${inProduction} |`
+  return `| \`${name}\` | ${fallback} | ${file === undefined ? bounds : `or \`${file}\``} | ${about}${inProduction} |`
 }
 
 export const settingsTable = (): string =>

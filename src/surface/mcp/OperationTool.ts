@@ -46,6 +46,8 @@ export interface OperationToolOptions {
   readonly output?: Schema.Schema.AnyNoContext
   /** Whether a call reaches anything outside of this service. Default: yes. */
   readonly openWorld?: boolean
+  /** Whether it only reads, although its arguments are sent in a body. Default: whether its method is GET. */
+  readonly reads?: boolean
   /** For writes: whether repeating a call has no further effect. Default: whether `repeats` is `derived`. */
   readonly idempotent?: boolean
   /** Default: `new`. */
@@ -169,7 +171,7 @@ const operationTool =
     const { description, endpoint, permission, title: summary } = declarationOf(group, operation)
     const advice = options.advice ?? (isPage(endpoint) ? nextPage : "")
     const title = options.title ?? summary
-    const reads = endpoint.method === "GET"
+    const reads = options.reads ?? endpoint.method === "GET"
     const query = queryFields(endpoint)
     const ids = idFields(endpoint, idName)
     const annotations: ToolAnnotations = reads

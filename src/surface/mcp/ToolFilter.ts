@@ -24,6 +24,7 @@ export const toolSets: Readonly<Record<string, ReadonlyArray<string>>> = {
     "update_payment_link"
   ],
   support: [
+    "search_payments",
     "list_payment_intents",
     "get_payment_intent",
     "list_charges",

@@ -14,7 +14,7 @@ type HistoryFilters = Readonly<Record<(typeof historyFilterNames)[number], strin
 export const deliveryStates = ["queued", "delivered", "failed"] as const
 export type DeliveryState = (typeof deliveryStates)[number]
 
-const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+export const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 export const eventIdForm = /^svc_(?:evt_[0-9a-f]{64}|test_evt_[\w-]{1,119})$/
 
 const secondsIn = (text: string): number | undefined => (/^\d{1,10}$/.test(text) ? Number(text) : undefined)

@@ -23,6 +23,8 @@ import { SendTest } from "./SendTest.tsx"
 import { Settings } from "./Settings.tsx"
 import { Snippets } from "./Snippets.tsx"
 import type { Destination as DestinationShape } from "./useDestinations.ts"
+import { Waiting } from "./Waiting.tsx"
+import { Warnings } from "./Warnings.tsx"
 
 const Skipped = ({ destination }: { readonly destination: DestinationShape }) => {
   const { can, environment, path } = useWorkspace()
@@ -138,6 +140,7 @@ const SendAgain = ({ destination }: { readonly destination: DestinationShape }) 
         title="Recover what failed"
         lead="After the receiver was down: queues everything that failed for good since a time for one more attempt, at most 72 hours back and 12 attempts in all."
       >
+        <Waiting destination={destination} />
         {mayWrite ? <StartRecovery destination={destination} /> : null}
         <Recoveries destination={destination} />
       </Section>
@@ -252,6 +255,7 @@ export default function Destination() {
                 </p>
               </Notice>
             )}
+            <Warnings of={destination} />
             <Tabs
               label="Views of this destination"
               current={current}

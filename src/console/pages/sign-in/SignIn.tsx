@@ -24,9 +24,11 @@ const AskForLink = () => {
   const { ended, to } = useReason()
   const [email, setEmail] = useState("")
   const [sentTo, setSentTo] = useState<string | undefined>(undefined)
+  const [isLogged, setLogged] = useState(false)
   const submission = useSubmit(
     () => call("signIn", "requestLink", { payload: { email } }),
-    () => {
+    ({ toLog }) => {
+      setLogged(toLog)
       // The link may open in another tab, which reads the path to return to from here
       if (to !== "/") rememberReturn(to)
       setSentTo(email)
@@ -34,12 +36,17 @@ const AskForLink = () => {
   )
   if (sentTo !== undefined) {
     return (
-      <PlainPage title="Check your mailbox">
+      <PlainPage title={isLogged ? "Look into the log" : "Check your mailbox"}>
         <p role="status">
-          We have sent a link to <strong>{sentTo}</strong>. It signs you in, works once, and is valid for 15 minutes.
+          {isLogged
+            ? "No mail server is set, so the service has written to its log the link for "
+            : "We have sent a link to "}
+          <strong>{sentTo}</strong>. It signs you in, works once, and is valid for 15 minutes.
         </p>
         <p class="quiet">
-          Open it in this browser. Nothing there after a minute? Check the spam folder, or ask for another link.
+          {isLogged
+            ? "It is in the terminal in which the service runs. Open it in this browser."
+            : "Open it in this browser. Nothing there after a minute? Check the spam folder, or ask for another link."}
         </p>
         <Button onClick={() => setSentTo(undefined)}>Use another address, or try again</Button>
       </PlainPage>
