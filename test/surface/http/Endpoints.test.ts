@@ -39,7 +39,8 @@ const recordKeys = [
   "name",
   "previousSecretExpiresAt",
   "updatedAt",
-  "url"
+  "url",
+  "warnings"
 ]
 
 const uuid7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/

@@ -52,7 +52,8 @@ onSharedService("a synthetic test", (it) => {
             id: expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
             eventId: expect.stringMatching(/^svc_test_evt_[A-Za-z0-9_-]+$/),
             state: "queued",
-            test: true
+            test: true,
+            warnings: []
           })
           const request = yield* received(consumer, index + 1)
           const event = verifyWebhook({
