@@ -85,6 +85,7 @@ const operationOfTool: Readonly<Record<string, readonly [method: string, path: s
   update_promotion_code: ["patch", "/provider/promotion-codes/{id}"],
   list_payment_intents: ["get", "/provider/payment-intents"],
   get_payment_intent: ["get", "/provider/payment-intents/{id}"],
+  search_payments: ["post", "/provider/search"],
   list_charges: ["get", "/provider/charges"],
   get_charge: ["get", "/provider/charges/{id}"],
   list_refunds: ["get", "/provider/refunds"],
@@ -204,7 +205,7 @@ onService()("the tool server", (it) => {
     )
     expect(new Set(names).size).toBe(names.length)
     for (const { annotations, description = "", inputSchema, name, outputSchema, title } of tools) {
-      const reads = /^(list|get)_/.test(name)
+      const reads = /^(list|get|search)_/.test(name)
       const { idempotentHint, openWorldHint, readOnlyHint } = annotations ?? {}
       expect([name, readOnlyHint, typeof openWorldHint]).toEqual([name, reads, "boolean"])
       expect([name, typeof idempotentHint]).toEqual([name, reads ? "undefined" : "boolean"])
