@@ -138,8 +138,12 @@ onSharedService("a synthetic test", (it) => {
     const { consumer, rotate, secret, send, test } = yield* makeDestination()
     yield* send("PATCH", "", { body: { filters: { currencies: ["usd"], amountMin: 1_000_000 } } })
     const rotated = String((yield* rotate()).json["signingSecret"])
-    expect((yield* test("payment.succeeded")).status).toBe(200)
+    expect((yield* test("payment.succeeded")).json["warnings"]).toEqual([])
     const request = yield* withWorker(received(consumer, 1))
+    yield* send("PATCH", "", { body: { filters: { products: ["prod_1"] } } })
+    expect((yield* test("payment.succeeded")).json["warnings"]).toEqual([
+      expect.stringContaining("payment.succeeded is never received")
+    ])
     expect([rotated, secret].map((one) => verifies(request, one))).toEqual([true, true])
   })
 

@@ -171,7 +171,7 @@ onService()("the tool server", (it) => {
     )
     expect(new Set(names).size).toBe(names.length)
     for (const { annotations, description = "", inputSchema, name, outputSchema, title } of tools) {
-      const reads = /^(list|get)_/.test(name)
+      const reads = /^(list|get|search)_/.test(name)
       const { idempotentHint, openWorldHint, readOnlyHint } = annotations ?? {}
       expect([name, readOnlyHint, typeof openWorldHint]).toEqual([name, reads, "boolean"])
       expect([name, typeof idempotentHint]).toEqual([name, reads ? "undefined" : "boolean"])
