@@ -76,13 +76,15 @@ export interface Progress {
   readonly refused: number
 }
 
-export const makeReconciliation = Effect.fnUntraced(function* ({ takeIn }: Effect.Effect.Success<typeof makeReplay>) {
+type Replays = Effect.Effect.Success<typeof makeReplay>
+
+const makeReconcile = Effect.fnUntraced(function* ({ takeIn }: Replays) {
   const lostEvents = yield* makeLostEvents
-  const records = yield* makeReceiptRecordsRepo
   const metrics = yield* Metrics
   // Exported from the start: an increase needs a previous value
-  for (const environment of environments)
+  for (const environment of environments) {
     metrics?.count("connected_payments.notification.reconciled.count", [environment], 0)
+  }
 
   /**
    * Stores an account's events of a time that left no receipt, the oldest first.
@@ -90,7 +92,7 @@ export const makeReconciliation = Effect.fnUntraced(function* ({ takeIn }: Effec
    * @param pace runs after each call to the provider
    * @param upTo runs when everything before a time is stored
    */
-  const reconcile = Effect.fnUntraced(function* <E, E2>(
+  return Effect.fnUntraced(function* <E, E2>(
     tenant: Tenant,
     range: Required<TimeRange>,
     author: Author | null,
@@ -137,6 +139,11 @@ export const makeReconciliation = Effect.fnUntraced(function* ({ takeIn }: Effec
       Object.assign(progress, { stored: 0, refused: 0 })
     }
   })
+})
+
+export const makeReconciliation = Effect.fnUntraced(function* (replays: Replays) {
+  const records = yield* makeReceiptRecordsRepo
+  const reconcile = yield* makeReconcile(replays)
 
   /** One round of the background task: the accounts that were compared longest ago, as many as the time allows. */
   const round = Effect.fnUntraced(function* (environment: Environment) {
