@@ -6,7 +6,6 @@ import { filesOf } from "./harness/Sources.ts"
 
 const root = fileURLToPath(new URL("../src", import.meta.url))
 
-/** A module of the service: what it imports, with types and without. */
 interface Module {
   readonly path: string
   readonly lines: number

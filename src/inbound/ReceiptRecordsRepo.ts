@@ -37,10 +37,7 @@ interface StoredEvent {
 /** Maximum number of receipts read for one page; bounds the statement, whatever the filters. */
 const mostRead = 10_000
 
-/**
- * A row of a page, with the number of receipts read for the page and the last of them. Without a receipt, all else is
- * null.
- */
+/** Without a receipt, all but the number of receipts read and the last of them is null. */
 type ListedRow = { readonly looked: number; readonly last: string | null } & (
   | Receipt
   | { readonly [K in keyof Receipt]: null }
@@ -49,7 +46,6 @@ type ListedRow = { readonly looked: number; readonly last: string | null } & (
 const isListed = (row: Receipt | { readonly [K in keyof Receipt]: null }): row is Receipt =>
   row.providerEventId !== null
 
-/** The ids in the database that a notification's events would have. */
 const possibleEventKeys = ({
   environment,
   providerEventId,
@@ -58,7 +54,6 @@ const possibleEventKeys = ({
   EventType.literals.map((type) => eventKey(eventId({ environment, providerEventId, type }), receivedAt))
 
 export interface StoredReplay {
-  /** The event id of each delivery created. */
   readonly made: ReadonlyArray<string>
   /** The receipt's outcome now. */
   readonly outcome: ReceiptOutcome
@@ -190,7 +185,6 @@ const makeEventsOf = (sql: Sql, storedEvents: ReturnType<typeof makeStoredEvents
 }
 
 const makeMissing = (sql: Sql) => {
-  /** The accounts whose events may be missing, and whether each is still connected. */
   const accountsOf = ({ environment, organizationId, since }: FindMissing) =>
     sql<Pick<Tenant, "organizationId"> & { readonly connected: boolean }>`
       SELECT organization_id AS "organizationId", status = 'connected' AS connected FROM payments.provider_accounts
@@ -271,7 +265,6 @@ const makeInsertMissing =
   }
 
 const makeClean = (sql: Sql) => {
-  /** Removes old receipts that are not in a month's table. */
   const cleanUndated = (retention: Duration.Duration) =>
     Effect.forEach(
       environments,

@@ -175,10 +175,7 @@ const make = Effect.fnUntraced(function* (options: { readonly receiptRetention: 
 export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")<
   Receipts,
   {
-    /**
-     * Receipts of an environment, newest first. A page reads a bounded number of receipts: filtered by type, it may
-     * contain few or none although there are more.
-     */
+    /** Newest first. A page reads a bounded number of receipts, so filtered it may contain few or none. */
     readonly list: (query: ListReceipts) => Effect.Effect<ReceiptPage, ReceiptNotFound | ServiceUnavailable>
     readonly get: (key: ReceiptKey) => Effect.Effect<ReceiptDetail, ReceiptNotFound | ServiceUnavailable>
     /**
@@ -209,10 +206,7 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
       Replay,
       ReceiptNotFound | ReplayRefused | ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
     >
-    /**
-     * Removes the months of receipts that are past their retention, and in small batches receipts that are not in a
-     * month's table. Also creates the tables for the next months.
-     */
+    /** Removes months past their retention and undated receipts; creates the next months' tables. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

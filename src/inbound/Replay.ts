@@ -21,7 +21,6 @@ import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
 
-/** Reasons why an event can't be replayed. */
 const refusals = {
   wrong_mode: "The event is from the provider's other mode: nothing may be created from it",
   account_not_linked: "The event's account is not linked and connected in this environment",
@@ -43,10 +42,7 @@ const requireReadable = (decision: Decision): Effect.Effect<Decision, ReplayRefu
     ? Effect.fail(refuseUnreadable(decision.unreadable?.reason ?? "its object"))
     : Effect.succeed(decision)
 
-/**
- * Whether a receipt is of a thin notification or an account's status: its event reported one moment, and is stored or
- * gone.
- */
+/** Its event reported one moment, and is stored or gone. */
 const isOfAMoment = ({ type }: Receipt): boolean => type === "account.updated" || /^v\d+\./.test(type)
 
 const dataOf = (payload: string): Readonly<Record<string, unknown>> => {
@@ -62,10 +58,8 @@ const notificationOf = (receipt: Receipt): Notification => ({
   account: receipt.accountId
 })
 
-/** An event to replay: that of a receipt, or one that left none. */
 type Source = Pick<Receipt, "environment" | "providerEventId" | "organizationId" | "accountId">
 
-/** Stores a decision in the caller's transaction. */
 type Store = (tenant: Tenant, decision: Decision) => Effect.Effect<Replay, ReplayRefused | SqlError.SqlError>
 
 const makeParts = Effect.gen(function* () {
@@ -116,7 +110,6 @@ const makeContextOf = ({ receipts }: Parts) =>
   })
 
 const makeStores = ({ receipts, record, records }: Parts) => {
-  /** Creates the missing deliveries of a receipt's events. */
   const storeMissing =
     (receipt: Receipt, author: Author): Store =>
     (tenant, decision) =>
@@ -193,7 +186,6 @@ const makeReplaySnapshot = (
     return { _tag: "Decided", value: yield* store(tenant, yield* requireReadable(attempt.value)) } as const
   })
 
-  /** Replays a snapshot event, as fetched from the provider. */
   const replaySnapshot = Effect.fnUntraced(function* (
     source: Source,
     event: ProviderEvent,
@@ -209,10 +201,7 @@ const makeReplaySnapshot = (
   return replaySnapshot
 }
 
-/**
- * Refuses a delivered notification whose deliveries are no longer kept: they are removed with their events, and then
- * nothing tells which endpoints got them.
- */
+/** Once its deliveries are removed, nothing tells which endpoints got them. */
 const makeRequireDeliveries =
   ({ records }: Parts) =>
   (receipt: Receipt, tenant: Tenant) =>
@@ -222,7 +211,6 @@ const makeRequireDeliveries =
           events.length === 0 ? refuse("deliveries_expired") : Effect.void
         )
 
-/** Replays the events as they were stored. */
 const makeReplayStored = ({ records, sql }: Parts) =>
   Effect.fnUntraced(function* (receipt: Receipt, tenant: Tenant, context: InboundContext, store: Store) {
     const stored = yield* records.storedEvents(tenant, receipt)
@@ -277,7 +265,6 @@ export const makeReplay = Effect.gen(function* () {
         : yield* replayStored(receipt, tenant, context, store)
     }),
 
-    /** Stores an event that left no receipt. */
     takeIn: Effect.fnUntraced(function* (tenant: Tenant, providerEventId: string, author: Author) {
       const event = yield* fetchEvent(tenant, providerEventId)
       if (event.livemode !== (tenant.environment === "production")) {

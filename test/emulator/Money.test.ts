@@ -3,7 +3,6 @@ import { Effect } from "effect"
 import type { Stripe } from "stripe"
 import { call, onEmulator, raw, said, sdk, somePrice, someSession, submit } from "./Harness.ts"
 
-/** A payment of 10.00, and its charge. */
 const somePayment = (stripe: Stripe, unit_amount = 1_000) =>
   Effect.gen(function* () {
     const price = yield* somePrice(stripe, { unit_amount })

@@ -22,10 +22,7 @@ import {
 import { database, noProvider, operator, provider } from "./Installation.ts"
 import { fields, table, time } from "./Output.ts"
 
-/**
- * `receipts list | show | replay`: the provider's notifications, their outcomes, and the delivery of events that were
- * missed (contract 11).
- */
+/** `receipts list | show | replay`: the provider's notifications, and their events' delivery (contract 11). */
 
 /** The workers are in other processes, which poll for due deliveries. */
 const workersPoll = Layer.succeed(WakeUp, { announce: Effect.void, await: Effect.never })
@@ -76,7 +73,6 @@ const agoOption = (meaning: string) =>
     "must be a duration ('2 hours'), a date or a time (2030-01-31T12:00:00Z)"
   )
 
-/** The organization of a query, if one is named; fails if that does not exist. */
 const organizationIn = (organization: OrganizationId | undefined) =>
   organization === undefined
     ? Effect.succeed({})

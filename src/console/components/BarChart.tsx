@@ -17,7 +17,6 @@ export interface BarChartProps {
   readonly series: ReadonlyArray<ChartSeries>
   /** One label per column, such as days. */
   readonly labels: ReadonlyArray<string>
-  /** Formats a value, such as "R$15.00". */
   readonly format: (value: number) => string
   /** A shorter form for the axis, such as "R$1.2K". Default: `format`. */
   readonly formatTick?: ((value: number) => string) | undefined
@@ -46,10 +45,7 @@ const useWidth = () => {
 
 const sum = (values: ReadonlyArray<number>): number => values.reduce((total, value) => total + value, 0)
 
-/**
- * A stacked bar chart. The line above it names the series and shows the values of the column under the pointer or
- * selected with the arrow keys, otherwise the sums. A table gives screen readers the same data.
- */
+/** The line above names the series and values; a table gives screen readers the same data. */
 export const BarChart = ({ format, formatTick = format, labels, series, title }: BarChartProps) => {
   const { ref, width } = useWidth()
   const [active, setActive] = useState<number | null>(null)

@@ -17,7 +17,6 @@ import { deauthorize } from "../triggers/AccountTriggers.ts"
 import { consentPage } from "./OwnerPages.ts"
 import { htmlReply, messageReply, redirect } from "./PageReplies.ts"
 
-/** The lifetime of a code, in seconds. */
 const lifetime = 5 * 60
 
 const mostOffered = 20
@@ -51,7 +50,6 @@ const backTo = ({ redirect_uri, state }: Asked, answer: Readonly<Record<string, 
   return redirect(url.href, "Thank you", "Back to the platform.")
 }
 
-/** Creates a code for the chosen or a new account; undefined if the account is unknown. */
 const grant = (
   service: Service,
   transaction: Transaction,
@@ -194,10 +192,7 @@ const endAccess = (service: Service, request: HttpRequest, input: FormInput) =>
 
 const operations = { token, deauthorize: endAccess } as const
 
-/**
- * The provider's OAuth: `/oauth/authorize` for an account's owner; `POST /oauth/token` and `POST /oauth/deauthorize`
- * for the platform, with its key and with refusals in OAuth's format.
- */
+/** `/oauth/authorize` for an account's owner; `POST /oauth/token` and `/oauth/deauthorize` for the platform. */
 export const oauth =
   (service: Service) =>
   (request: HttpRequest, name: string): Effect.Effect<HttpReply, ProviderError | EmulatorError> => {

@@ -5,7 +5,6 @@ import { connectedAccount } from "../Connections.ts"
 import { newUrlToken } from "../Ids.ts"
 import { accountInvalid, invalid } from "../ProviderError.ts"
 
-/** The lifetime of a link, in seconds. */
 const lifetime = 5 * 60
 
 /** How long a link that no longer works still redirects to the platform, in seconds. */

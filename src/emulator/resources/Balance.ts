@@ -51,10 +51,7 @@ const balanceOf = (context: RequestContext) => {
   }
 }
 
-/**
- * `/v1/balance`: the sums of the account's balance transactions. `/v1/balance_settings`: its payout settings, taken from
- * the account object.
- */
+/** `/v1/balance` and `/v1/balance_settings`: the sums of its transactions, and its payout settings. */
 export const balanceRoutes: ReadonlyArray<Route> = [
   route({
     method: "GET",

@@ -59,10 +59,7 @@ const productOf = Effect.fnUntraced(function* (context: RequestContext, params: 
   return params.product
 })
 
-/**
- * Ensures that a lookup key belongs to one price only: takes it from its holder if the request says so, otherwise
- * fails.
- */
+/** Takes a lookup key from its holder if the request says so, otherwise fails. */
 const claimLookupKey = (
   context: RequestContext,
   { lookup_key, transfer_lookup_key }: Pick<typeof updateParams.Type, "lookup_key" | "transfer_lookup_key">,

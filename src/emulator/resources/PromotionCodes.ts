@@ -32,9 +32,7 @@ const listParams = Schema.Struct({
   created: Params.optional(Params.range)
 })
 
-/**
- * The code with its current state: active while it is enabled, its coupon is valid and its own limits are not reached.
- */
+/** Active while it is enabled, its coupon is valid and its own limits are not reached. */
 export const currentPromotionCode = ({ now, objects }: RequestContext, code: PromotionCode): PromotionCode => {
   const coupon = objects.get("coupon", code.promotion.coupon)
   const usable =
@@ -47,7 +45,6 @@ export const currentPromotionCode = ({ now, objects }: RequestContext, code: Pro
 
 const sameCode = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()
 
-/** The active promotion code that a payer entered, regardless of case. */
 export const activePromotionCode = (context: RequestContext, code: string): PromotionCode | undefined =>
   context.objects
     .all("promotion_code")

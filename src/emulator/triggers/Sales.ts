@@ -59,7 +59,6 @@ export const newSubscriptionSale = Effect.fnUntraced(function* (context: Request
   })
 })
 
-/** The session with this id; fails with `resource_missing` (404) if there is none. */
 export const sessionOf = ({ objects }: RequestContext, id: string) => {
   const session = objects.get("checkout.session", id)
   return session === undefined ? notFound("checkout.session", id) : Effect.succeed(session)

@@ -7,7 +7,6 @@ const SlugPath = Schema.Struct({
   slug: Schema.String.annotations({ description: "The last part of the page's URL" })
 })
 
-/** A form field for each possible item of a page. */
 const quantities = Object.fromEntries(
   Array.from({ length: 20 }, (_, index) => [`q${index}`, { type: "string", description: "The quantity of an item" }])
 )

@@ -19,21 +19,17 @@ export interface Onboarding {
   readonly outlivesKey: boolean
 }
 
-/** Counts of what depends on a connected account. */
 export interface Dependents {
   readonly endpointCount: number
   readonly checkoutPageCount: number
-  /** At most `mostDeliveriesCounted`. */
   readonly pendingDeliveryCount: number
 }
 
 /** How long the provider is sure to keep idempotency keys: 24 hours less a margin. */
 const keyLifetime = "23 hours"
 
-/** Pending deliveries are counted up to this number. */
 export const mostDeliveriesCounted = 1000
 
-/** How long an authorization may take, in minutes. */
 export const authorizationMinutes = 10
 
 const makeParts = (sql: SqlClient.SqlClient) => {
@@ -185,7 +181,6 @@ const authorizationStatements = ({ sql }: Parts) => ({
     return taken.length === 0 ? Option.none() : Option.some(found.environment)
   }),
 
-  /** Removes authorizations that were not finished in time. */
   clean: removeOld(sql, {
     table: "account_authorizations",
     key: ["organization_id", "environment", "session_id"],
@@ -194,7 +189,6 @@ const authorizationStatements = ({ sql }: Parts) => ({
   })
 })
 
-/** The SQL of connecting accounts; nothing outside the slice imports this. */
 export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const parts = makeParts(sql)
   return { ...accountStatements(parts), ...onboardingStatements(parts), ...authorizationStatements(parts) }

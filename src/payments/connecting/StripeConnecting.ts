@@ -46,9 +46,7 @@ const scope = "read_write"
 /** The platform itself, where a call expects a connected account. */
 const platform = (environment: Environment): ConnectedAccount => ({ environment, accountId: "platform" })
 
-/**
- * Maps revoked access to a refused permission: a call on the platform names no account whose access could be revoked.
- */
+/** A call on the platform names no account whose access could be revoked. */
 const onPlatform = <A>(call: ProviderCall<A>): ProviderCall<A> =>
   Effect.catchTag(call, "AccountAccessRevoked", ({ cause }) => new ProviderPermissionDenied({ cause }))
 

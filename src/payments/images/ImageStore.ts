@@ -10,16 +10,12 @@ export interface ImageName {
 }
 
 export interface ImageContent {
-  /** In bytes. */
   readonly size: number
   /** Exactly `size` bytes, as they were stored, in pieces that are fetched on demand. Run it at most once. */
   readonly bytes: Stream.Stream<Uint8Array, ServiceUnavailable>
 }
 
-/**
- * Keeps product images, by the hash of their bytes, until an operator removes them. Replace its layer to store them
- * elsewhere.
- */
+/** Keeps images by the hash of their bytes. Replace its layer to store them elsewhere. */
 export class ImageStore extends Context.Tag("connected-payments/images/ImageStore")<
   ImageStore,
   {

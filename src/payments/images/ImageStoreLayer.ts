@@ -54,7 +54,6 @@ const databaseLayer: Layer.Layer<ImageStore, never, SqlClient.SqlClient> = Layer
   })
 )
 
-/** Images in a bucket, whose client is loaded on demand. */
 const bucketLayer = (options: S3ImageStoreOptions) =>
   Layer.unwrapEffect(
     Effect.map(
@@ -63,7 +62,6 @@ const bucketLayer = (options: S3ImageStoreOptions) =>
     )
   )
 
-/** The image store: this bucket, or else the database. */
 export const imageStoreLayer = (
   bucket: S3ImageStoreOptions | undefined
 ): Layer.Layer<ImageStore, never, SqlClient.SqlClient> => (bucket === undefined ? databaseLayer : bucketLayer(bucket))

@@ -1,4 +1,3 @@
-/** Where images are served, below the service's public URL. */
 export const imagesPath = "/product-images"
 
 /** The file name of an image: the hash of its bytes, and its format. */

@@ -27,7 +27,6 @@ export interface StoredImage {
   readonly url: string
 }
 
-/** The owner and the author of an upload. */
 export interface Uploading extends Tenant {
   readonly author: Author
 }
@@ -50,10 +49,7 @@ export interface ImagesOptions {
 export class Images extends Context.Tag("connected-payments/images/Images")<
   Images,
   {
-    /**
-     * Counts an upload against its tenant's hourly quota, across all processes. Called before the upload is read, so
-     * that a refused one costs nothing.
-     */
+    /** Across all processes, before the upload is read, so that a refused one costs nothing. */
     readonly admit: (tenant: Tenant, bytes: number) => Effect.Effect<void, ImageQuotaExceeded | ServiceUnavailable>
     /**
      * Stores an image under the hash of its bytes; the same bytes are stored once. Refuses bytes that are not a JPEG,
@@ -68,10 +64,7 @@ export class Images extends Context.Tag("connected-payments/images/Images")<
     readonly size: ImageStore["Type"]["size"]
     /** Opens an image for as long as the scope is open; none if there is no such image. */
     readonly open: ImageStore["Type"]["open"]
-    /**
-     * Removes an image for everybody who uploaded it, on behalf of the operator; the same bytes may be uploaded again.
-     * None if there is no such image.
-     */
+    /** For everybody who uploaded it; the same bytes may be uploaded again. */
     readonly remove: (name: ImageName, author: Author) => Effect.Effect<Option.Option<RemovedImage>, ServiceUnavailable>
     /** Whether a URL has the form that `store` returns; does not check that the image exists. */
     readonly isOwn: (url: string) => boolean

@@ -17,7 +17,6 @@ export interface TimeOfEvents {
   readonly until?: Date | undefined
 }
 
-/** An event without its object. */
 export interface ListedEvent {
   readonly id: string
   readonly type: string
@@ -25,12 +24,8 @@ export interface ListedEvent {
   readonly created: number
 }
 
-/** The provider's notifications, and the reads that complete or repeat them. */
 export interface NotificationsPort {
-  /**
-   * Refuses a header that no body could make valid, so that the body need not be read: it is missing, malformed, or
-   * more than 5 minutes off.
-   */
+  /** So that the body need not be read: it is missing, malformed, or more than 5 minutes off. */
   readonly checkSignatureHeader: (header: string | undefined) => Effect.Effect<void, SignatureInvalid>
   /** Verifies the signature over the exact bytes, and the time: at most 5 minutes off in either direction. */
   readonly verifyNotification: (
@@ -45,10 +40,7 @@ export interface NotificationsPort {
 
   /** A snapshot event as it was sent; the provider keeps it for 30 days. */
   readonly retrieveEvent: (account: ConnectedAccount, id: string) => ProviderCall<ProviderObject>
-  /**
-   * Lists the account's snapshot events of a time range, newest first; the provider keeps them for 30 days. Fails if
-   * there are more than 100,000.
-   */
+  /** Newest first; the provider keeps them for 30 days. Fails if there are more than 100,000. */
   readonly listEvents: (account: ConnectedAccount, within: TimeOfEvents) => ProviderCall<ReadonlyArray<ListedEvent>>
   /** All items of a subscription; the subscription in an event may list only some of them. */
   readonly listSubscriptionItems: (

@@ -8,9 +8,7 @@ const pageSize = 100
 /** Maximum pages read of a list. Invoices have the longest lists, with a few hundred lines. */
 const maxPagesOfList = 50
 
-/**
- * Maximum pages of events: 100,000 events, of which a busy account has many. Only id, type and time of each are kept.
- */
+/** 100,000 events; only id, type and time of each are kept. */
 const maxPagesOfEvents = 1000
 
 const maxPagesOfSearch = 20

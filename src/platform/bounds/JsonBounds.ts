@@ -5,7 +5,6 @@
 
 /** The largest JSON that is accepted. No operation takes more than 100 items, 50 pairs, a depth of 5 or 500 values. */
 export const jsonBounds = {
-  /** How deep arrays and objects may be nested. */
   depth: 32,
   /** How many items an array, or keys an object, may have. */
   members: 100,
@@ -57,10 +56,7 @@ const keyOf = (bytes: Uint8Array, { keyEnd, keyStart }: Container): string => {
 const pathOf = (bytes: Uint8Array, open: ReadonlyArray<Container>): BoundBroken["path"] =>
   open.slice(0, -1).map((container) => (container.isObject ? keyOf(bytes, container) : container.commas))
 
-/**
- * The first bound that a text breaks, or null. If the text is not JSON, the result may be either: the parser refuses it
- * later.
- */
+/** Or null. Of what is no JSON, either: the parser refuses it later. */
 export const brokenBound = (bytes: Uint8Array): BoundBroken | null => {
   const open: Array<Container> = []
   let values = 1

@@ -2,7 +2,6 @@ import { documented } from "./DocumentedError.ts"
 
 /** Errors about credentials, permissions and origins. */
 
-/** No credential was sent. */
 export class AuthenticationRequired extends documented("AuthenticationRequired", {
   status: 401,
   code: "authentication_required",
@@ -23,7 +22,6 @@ export class ApiKeyInvalid extends documented("ApiKeyInvalid", {
     "Look the key up in the list of keys by its last four characters. If it is revoked or expired, create a new one."
 }) {}
 
-/** Unknown or expired session. */
 export class SessionInvalid extends documented("SessionInvalid", {
   status: 401,
   code: "session_invalid",

@@ -13,7 +13,6 @@ import { boundedFields, boundedMessage, maxFieldLength, maxRefusedFields } from 
  */
 export type Settlement = "answer" | "refused" | "open"
 
-/** The details of one error, given when it is raised. */
 export interface ErrorDetails {
   /** An English sentence for the integrator. Default: that of the class. */
   readonly message?: string
@@ -75,7 +74,6 @@ export interface ApiError extends Fields {
   readonly [ApiErrorTypeId]: true
 }
 
-/** Whether a value is one of the documented errors. */
 export const isApiError = (u: unknown): u is ApiError => typeof u === "object" && u !== null && ApiErrorTypeId in u
 
 /** The base class of every documented error; explicit, so that declaration files can name it. */
@@ -128,7 +126,6 @@ export const errorBody = (error: ApiError, requestId: string): ErrorBody => ({
   requestId
 })
 
-/** The value of `Retry-After`: whole seconds, at least one. */
 export const retrySeconds = (wait: Duration.Duration): number => Math.max(1, Math.ceil(Duration.toSeconds(wait)))
 
 const wireSchema = (documentation: ErrorDocumentation, identifier: string) =>
@@ -153,10 +150,7 @@ const wireSchema = (documentation: ErrorDocumentation, identifier: string) =>
 
 const schemas = new Map<DocumentedErrorClass, unknown>()
 
-/**
- * The schema of an error class for `HttpApi` declarations: documents its status and body, and decodes to the class in
- * the client.
- */
+/** Documents its status and body, and decodes to the class in the client. */
 export const errorSchema = <A extends ApiError>(errorClass: DocumentedErrorClass<A>): Schema.Schema<A, ErrorBody> => {
   const known = schemas.get(errorClass)
   if (known !== undefined) {
@@ -178,7 +172,6 @@ export const errorSchema = <A extends ApiError>(errorClass: DocumentedErrorClass
   return made
 }
 
-/** The schema of any of several errors. */
 export const errorSchemas = <Errors extends ReadonlyArray<ApiError>>(
   ...classes: { readonly [Index in keyof Errors]: DocumentedErrorClass<Errors[Index]> }
 ): Schema.Schema<Errors[number], ErrorBody> => {

@@ -6,7 +6,6 @@ import { Predicate } from "effect"
 export const errorCode = (error: unknown): string | undefined =>
   Predicate.hasProperty(error, "code") && Predicate.isString(error.code) ? error.code : undefined
 
-/** Whether an error has one of these codes. */
 export const hasErrorCode = (error: unknown, ...codes: ReadonlyArray<string>): boolean => {
   const code = errorCode(error)
   return code !== undefined && codes.includes(code)

@@ -43,7 +43,6 @@ export class ValidationFailed extends documented("ValidationFailed", {
   remedy: "Correct everything that `fields` lists. The same request never succeeds."
 }) {}
 
-/** The request line and the headers are over 16 KiB together. */
 export class HeadersTooLarge extends documented("HeadersTooLarge", {
   status: 431,
   code: "headers_too_large",
@@ -53,7 +52,6 @@ export class HeadersTooLarge extends documented("HeadersTooLarge", {
   remedy: "Send fewer or shorter headers, cookies and query parameters."
 }) {}
 
-/** Synthetic test of a type that the endpoint does not subscribe to. */
 export class EventTypeNotSubscribed extends documented("EventTypeNotSubscribed", {
   status: 422,
   code: "event_type_not_subscribed",
@@ -73,7 +71,6 @@ export class DestinationRejected extends documented("DestinationRejected", {
   remedy: "Use a public HTTPS URL. Put what identifies the receiver in the path."
 }) {}
 
-/** The destination's host name does not resolve. */
 export class DestinationUnresolvable extends documented("DestinationUnresolvable", {
   status: 422,
   code: "destination_unresolvable",
@@ -93,7 +90,6 @@ export class IntegrationFilterInvalid extends documented("IntegrationFilterInval
   remedy: "Correct the filters that `fields` lists."
 }) {}
 
-/** Unknown key in `filters`. */
 export class IntegrationFilterUnknown extends documented("IntegrationFilterUnknown", {
   status: 422,
   code: "integration_filter_unknown",
@@ -103,10 +99,7 @@ export class IntegrationFilterUnknown extends documented("IntegrationFilterUnkno
   remedy: "Remove the keys that `fields` lists."
 }) {}
 
-/**
- * More requests than one credential, one organization, one client address or one mailbox may cause; the message says
- * which.
- */
+/** The message says whose limit it is. */
 export class RateLimitExceeded extends documented("RateLimitExceeded", {
   status: 429,
   code: "rate_limit_exceeded",
@@ -117,10 +110,7 @@ export class RateLimitExceeded extends documented("RateLimitExceeded", {
   remedy: "Wait as long as `Retry-After` says. `RateLimit-Remaining` shows in advance how many requests are left."
 }) {}
 
-/**
- * An organization has uploaded as many bytes of images as it may within an hour in one environment (setting
- * `IMAGE_MEGABYTES_PER_HOUR`).
- */
+/** Per organization, environment and hour (setting `IMAGE_MEGABYTES_PER_HOUR`). */
 export class ImageQuotaExceeded extends documented("ImageQuotaExceeded", {
   status: 429,
   code: "image_quota_exceeded",
@@ -130,7 +120,6 @@ export class ImageQuotaExceeded extends documented("ImageQuotaExceeded", {
   remedy: "Wait as long as `Retry-After` says. Operators raise `IMAGE_MEGABYTES_PER_HOUR`."
 }) {}
 
-/** More than 5 new synthetic tests per minute for one endpoint. */
 export class TestRateLimitExceeded extends documented("TestRateLimitExceeded", {
   status: 429,
   code: "test_rate_limit_exceeded",

@@ -27,7 +27,6 @@ export class MethodNotAllowed extends documented("MethodNotAllowed", {
 export const methodNotAllowed = (method: string, allow: ReadonlyArray<string>): MethodNotAllowed =>
   new MethodNotAllowed({ allow, message: `This path takes ${enumerated(allow)}, not ${method}.` })
 
-/** The person already has an organization. */
 export class OrganizationAlreadyExists extends documented("OrganizationAlreadyExists", {
   status: 409,
   code: "organization_already_exists",
@@ -59,7 +58,6 @@ export class ProviderAccountNotConnected extends documented("ProviderAccountNotC
     "An owner or admin connects one with `POST /identity/account/onboarding`, or the operator links one. Waiting does not help."
 }) {}
 
-/** The account, or the workspace, is connected already. */
 export class AccountAlreadyConnected extends documented("AccountAlreadyConnected", {
   status: 409,
   code: "account_taken",
@@ -132,7 +130,6 @@ export class ApiKeyLimitReached extends documented("ApiKeyLimitReached", {
   remedy: "Revoke one that is not needed."
 }) {}
 
-/** The organization has 100 checkout pages in this environment. */
 export class CheckoutPageLimitReached extends documented("CheckoutPageLimitReached", {
   status: 409,
   code: "checkout_page_limit_reached",
@@ -152,7 +149,6 @@ export class DeliveryNotFailed extends documented("DeliveryNotFailed", {
   remedy: "Read the delivery: nothing has to be sent again."
 }) {}
 
-/** Re-send of a delivery that has had all of its 12 attempts. */
 export class DeliveryRetryLimitReached extends documented("DeliveryRetryLimitReached", {
   status: 409,
   code: "delivery_retry_limit_reached",
@@ -192,7 +188,6 @@ export class RecoveryInProgress extends documented("RecoveryInProgress", {
   remedy: "Wait until the list of recoveries shows it as finished, then start this one."
 }) {}
 
-/** A replay of an endpoint that has one running. */
 export class ReplayInProgress extends documented("ReplayInProgress", {
   status: 409,
   code: "replay_in_progress",
@@ -212,7 +207,6 @@ export class EndpointPaused extends documented("EndpointPaused", {
   remedy: "Activate it with `PATCH`, or rotate its signing secret if it has none, then try again."
 }) {}
 
-/** Synthetic test in production. */
 export class TestEnvironmentRequired extends documented("TestEnvironmentRequired", {
   status: 409,
   code: "test_environment_required",

@@ -2,7 +2,6 @@ import { documented } from "./DocumentedError.ts"
 
 /** Failures of the service itself. */
 
-/** The service's database cannot be reached. */
 export class ServiceUnavailable extends documented("ServiceUnavailable", {
   status: 503,
   code: "service_unavailable",

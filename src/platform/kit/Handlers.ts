@@ -25,13 +25,9 @@ export type OperationHandler<Group, Name extends string, R = unknown> = HttpApiE
   R
 >
 
-/**
- * The handler of each operation of a group, by its name. The HTTP API and the agents' tools call the same function, so
- * that permissions, idempotency, audit and the record of a sale are the same (contract 5.7).
- */
+/** HTTP and the agents' tools call the same function, so that what it does is the same (contract 5.7). */
 export type Handlers<Group> = { readonly [Name in OperationName<Group>]: OperationHandler<Group, Name> }
 
-/** The services that operations need, their caller included. */
 type ContextOf<Made> = {
   readonly [Name in keyof Made]: Made[Name] extends (...request: never) => Effect.Effect<unknown, unknown, infer R>
     ? R
@@ -76,7 +72,6 @@ const withoutBody = <A>(answer: A) =>
     ? HttpServerResponse.empty({ headers: Headers.remove(answer.headers, ["content-type", "content-length"]) })
     : answer
 
-/** Serves a group of the HTTP API by its operations. */
 export function serve<Group extends HttpApiGroup.HttpApiGroup.Any, Made extends Handlers<Group>, E, R>(
   group: Group,
   make: Effect.Effect<Made, E, R>

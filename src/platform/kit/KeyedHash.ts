@@ -69,7 +69,6 @@ export class HmacSha256 {
 /** The row of `payments.installation_keys`. */
 const name = "hashes"
 
-/** The context that the key's ciphertext is bound to. */
 export const installationKeyContext = (name: string): string => `installation-key\n${name}`
 
 /**
@@ -79,7 +78,6 @@ export const installationKeyContext = (name: string): string => `installation-ke
  * The key is random, and stored encrypted: hashes stay comparable when master keys are rotated.
  */
 export class KeyedHash extends Context.Tag("connected-payments/kit/KeyedHash")<KeyedHash, (text: string) => Buffer>() {
-  /** Under a given key. */
   static readonly under = (key: Redacted.Redacted): KeyedHash["Type"] => {
     const prepared = new HmacKey(Redacted.value(key))
     const hmac = new HmacSha256()

@@ -22,13 +22,9 @@ export const newRequestId = (): string => `req_${crypto.randomUUID().replaceAll(
 /** The page size of our own lists, by default. */
 export const defaultPageSize = 10
 
-/**
- * The maximum that a count reaches: this number means that many or more. Counting further would take longer than a
- * request may.
- */
+/** Means that many or more: counting further would take longer than a request may. */
 export const mostCounted = 10_000
 
-/** How many deliveries the detail of an event shows. */
 export const shownDeliveries = 100
 
 /** A page of a list, from up to `limit + 1` rows: the extra row sets `has_more`. */
@@ -51,7 +47,6 @@ const annotated = <A, I, R>(schema: Schema.Schema<A, I, R>, annotations: object)
 export const strict = <A, I, R>(schema: Schema.Schema<A, I, R>) =>
   annotated(schema, { parseOptions: { errors: "all", onExcessProperty: "error" } })
 
-/** An answer with a status other than 200. */
 export const withStatus = <A, I, R>(status: number, schema: Schema.Schema<A, I, R>) =>
   annotated(schema, HttpApiSchema.annotations({ status }))
 
@@ -63,20 +58,16 @@ export const described = <S extends Schema.Schema.All>(schema: S, description: s
 export const optional = <A, I, R>(schema: Schema.Schema<A, I, R>, description?: string) =>
   Schema.optionalWith(schema, { exact: true }).annotations(description === undefined ? {} : { description })
 
-/** What `has_more` of every list means. */
 export const hasMore = "Whether there are further items; the next page starts after the last item of this one"
 
-/** The schema of a page of a list. */
 export const listOf = <A, I, R>(identifier: string, item: Schema.Schema<A, I, R>) =>
   Schema.Struct({
     data: described(Schema.Array(item), "The items of this page"),
     has_more: described(Schema.Boolean, hasMore)
   }).annotations({ identifier })
 
-/** When something was created, as answers have it. */
 export const CreatedAt = described(Schema.Date, "When it was created: ISO 8601 in UTC, with milliseconds")
 
-/** Until when something is accepted, as answers have it. */
 export const ExpiresAt = described(Schema.Date, "When it expires, in ISO 8601")
 
 /** An array of `min` (default 0) to `max` items of literals, each once. */
@@ -136,7 +127,6 @@ const fromHeader = (value: string): string => {
 
 const toHeader = (text: string): string => String.fromCharCode(...new TextEncoder().encode(text))
 
-/** `Idempotency-Key`, as a header carries it. */
 const IdempotencyKeyHeader = Schema.transform(
   Schema.String.annotations({
     jsonSchema: { type: "string", description: keyDescription, minLength: 8, maxLength: 255, pattern: keyForm.source }
@@ -171,7 +161,6 @@ export const DaysFromQuery = integerFromQuery(1, 90, "How many UTC days, today i
 
 const Limit = integerFromQuery(1, 100, "How many items to return: 1 to 100, default 10")
 
-/** The paging parameters of every list. */
 export const pageFields = {
   limit: optional(Limit),
   starting_after: optional(ProviderId, "The last id of the previous page")
@@ -199,10 +188,7 @@ export const noFields = (message: string) =>
 
 export const NoQuery = noFields("is unknown: this operation takes no query parameters")
 
-/**
- * Whether a client already has the version with this tag (`If-None-Match`: a list of tags, including weak ones, or
- * `*`).
- */
+/** `If-None-Match` is a list of tags, including weak ones, or `*`. */
 export const hasEntityTag = (ifNoneMatch: string | undefined, tag: string): boolean =>
   (ifNoneMatch ?? "").split(",").some((part) => ["*", tag, `W/${tag}`].includes(part.trim()))
 
@@ -221,10 +207,7 @@ const read = (url: string): readonly [target: string, end: number] => {
   return [target, end === -1 ? target.length : end]
 }
 
-/**
- * The path of a request without its query: decoded, except for escaped separators and percent signs, since its
- * parameters are decoded once more. Undefined if its escapes can't be decoded.
- */
+/** Decoded, except for escaped separators and percent signs; undefined if that fails. */
 const decodedPathOf = (url: string): string | undefined => {
   const [target, end] = read(url)
   const path = target.slice(0, end)
@@ -244,7 +227,6 @@ export const pathOf = (url: string): string => {
   return target.slice(0, end)
 }
 
-/** The text after a request's path, without the character that separates them. */
 export const queryTextOf = (url: string): string => {
   const [target, end] = read(url)
   return target.slice(end + 1)
@@ -256,5 +238,4 @@ export const isEventStream = (target: string): boolean => /\/event-stream\/?$/.t
 /** The paths of the API, which take a key or a session. Not those of the tool server and the service's own pages. */
 const apiPath = /^\/(?:v2|identity)\//
 
-/** Whether a path, without its query, is the API's. */
 export const isApiPath = (path: string): boolean => apiPath.test(path)

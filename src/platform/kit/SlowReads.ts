@@ -3,7 +3,6 @@ import { RateLimitExceeded, ServiceUnavailable } from "../errors/Errors.ts"
 import { makeFairSemaphore } from "./Fibers.ts"
 import type { Tenant } from "./Tenant.ts"
 
-/** How long a read waits for its turn. */
 const patience = "2 seconds"
 
 export interface SlowReadsOptions {

@@ -58,10 +58,7 @@ const cancel = (pool: pg.Pool, text: string, target: DiscreetClient, done: () =>
   })
 }
 
-/**
- * Makes a pool send a cancellation only while its statement is running, and start no other statement on that connection
- * until the cancellation has been answered.
- */
+/** And starts no other statement on that connection until it has been answered. */
 export const cancelOnlyMeant = (pool: pg.Pool): void => {
   const clients = new Set<DiscreetClient>()
   pool.on("connect", (client) => {

@@ -12,11 +12,9 @@ import { hasErrorCode } from "../errors/ErrorCode.ts"
 export type EmbeddedPostgresReason =
   /** There are no binaries for this operating system or processor, or they do not run on it. */
   | "unsupported_platform"
-  /** The optional package with the binaries is not installed. */
   | "package_missing"
   /** Another live process holds the directory. */
   | "in_use"
-  /** The requested port is taken. */
   | "port_in_use"
   /** No account may run the server, or its account may not reach its files. */
   | "permission_denied"
@@ -27,7 +25,6 @@ export type EmbeddedPostgresReason =
   /** PostgreSQL itself failed; the message contains its output. */
   | "initialization_failed"
   | "start_failed"
-  /** A file or directory could not be read or written. */
   | "io_failed"
 
 /**
@@ -66,7 +63,6 @@ const ifPresent = <A>(operation: () => Promise<A>) =>
 
 export const statOptional = (path: string) => ifPresent(() => stat(path))
 
-/** The trimmed content of a file; `None` if it does not exist. */
 export const readTextFile = (path: string) => ifPresent(async () => (await readFile(path, "utf8")).trim())
 
 /** Writes a file atomically: a reader, even after a crash, finds the old content or the new, never a part. */
@@ -84,7 +80,6 @@ const makeDirectory = (path: string, mode: number) =>
     if (first !== undefined) await chmod(path, mode)
   })
 
-/** The operating system account that owns a cluster and runs its server. */
 interface Account {
   readonly name: string
   readonly uid: number

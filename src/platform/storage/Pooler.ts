@@ -11,11 +11,9 @@ export interface Line {
   readonly keepsSessions: boolean
   /** Whether a transaction may have several statements; false with `pool_mode = statement`. */
   readonly keepsTransactions: boolean
-  /** Whether named statements can be prepared. */
   readonly prepares: boolean
   /** Distinguishes databases: the server's start time and the database's OID. */
   readonly database: string
-  /** Whether the server has a statement timeout. */
   readonly hasTimeLimit: boolean
 }
 

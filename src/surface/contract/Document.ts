@@ -16,7 +16,6 @@ export const recordIn = (root: unknown, ...keys: ReadonlyArray<string>): Mutable
   return Predicate.isRecord(current) ? current : {}
 }
 
-/** What the document says of an operation. */
 export const describedIn = (document: unknown, { method, path }: Operation): MutableJson =>
   recordIn(document, "paths", path.replaceAll(/:(\w+)/g, "{$1}"), method.toLowerCase())
 
@@ -33,7 +32,6 @@ const referredFrom = (part: unknown, schemas: Json): ReadonlySet<string> => {
   return found
 }
 
-/** The two credentials; if a request carries both, the key decides. */
 const securitySchemes: { readonly [Name in Credential]: object } = {
   apiKey: {
     type: "apiKey",
@@ -53,7 +51,6 @@ const responseHeaders = {
   "request-id": { description: "The request's id, also in error bodies", schema: { type: "string" } }
 }
 
-/** The headers of an answer that supports conditional requests. */
 const taggedHeaders = {
   ...responseHeaders,
   etag: {
@@ -70,7 +67,6 @@ const errorHeaders = {
   }
 }
 
-/** The request header of a conditional GET. */
 const ifNoneMatch = {
   name: "If-None-Match",
   in: "header",
@@ -134,7 +130,6 @@ const describeOperation = (operation: Operation, described: MutableJson, schemas
   }
 }
 
-/** Names the resource of a provider object in an answer, in place. */
 const describeResource = (operation: Operation, described: MutableJson): void => {
   const answered = recordIn(described, "responses", "200", "content", "application/json")
   const resource = resourceOf(operation.group, operation.name)
@@ -221,7 +216,6 @@ const publish = (document: MutableJson, operations: ReadonlyArray<MutableJson>):
   for (const name of Object.keys(schemas)) if (!used.has(name)) delete schemas[name]
 }
 
-/** The document in its published form. */
 export const completed = (operations: ReadonlyArray<Operation>, spec: Json): MutableJson => {
   const document: MutableJson = structuredClone(spec)
   const schemas = recordIn(document, "components", "schemas")

@@ -5,7 +5,6 @@ import { withCode } from "./Markdown.ts"
 
 /** The reference of errors for integrators: each code, why it is raised and what to do (contract 12.5). */
 
-/** A documented error as the reference shows it. */
 export interface ReferencedError extends Pick<ErrorDocumentation, "status" | "code" | "message" | "why" | "remedy"> {
   /** The id of its section on the page: `/docs/errors#validation_failed`. */
   readonly anchor: string
@@ -13,7 +12,6 @@ export interface ReferencedError extends Pick<ErrorDocumentation, "status" | "co
   readonly retryAfter: boolean
 }
 
-/** Every documented error, by status and code. */
 export const errorReference: ReadonlyArray<ReferencedError> = documentedErrors.map(
   ({ documentation: { code, message, remedy, retryAfter, status, why } }) => ({
     anchor: anchorOf({ code, status }),
@@ -26,7 +24,6 @@ export const errorReference: ReadonlyArray<ReferencedError> = documentedErrors.m
   })
 )
 
-/** The reference as a Markdown table. */
 export const errorTable = (): string =>
   [
     "| Status | `code` | Why | What to do |",

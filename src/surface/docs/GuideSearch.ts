@@ -3,7 +3,6 @@ import { plainText, type Section } from "./Markdown.ts"
 
 /** The search in the guides: an index of all their sections, built once. Pure. */
 
-/** A section of a guide, for the search. */
 export interface Searchable extends Pick<Section, "anchor" | "heading" | "html"> {
   readonly path: string
   readonly title: string
@@ -11,7 +10,6 @@ export interface Searchable extends Pick<Section, "anchor" | "heading" | "html">
   readonly weight?: number
 }
 
-/** A section that a query found. */
 export interface Found {
   /** Its path, with its fragment. */
   readonly href: string
@@ -26,7 +24,6 @@ export const maxQueryLength = 100
 
 const maxWords = 8
 
-/** How many sections are returned. */
 const maxFound = 20
 
 const excerptLength = 180
@@ -44,7 +41,6 @@ interface Indexed extends Omit<Searchable, "html"> {
   readonly text: string
 }
 
-/** The sections of all guides by their words. */
 export interface SearchIndex {
   readonly words: MiniSearch<Indexed>
   readonly sections: Array<Indexed>
@@ -55,7 +51,6 @@ export const emptyIndex = (): SearchIndex => ({
   sections: []
 })
 
-/** Adds a guide's sections to the index. */
 export const addSections = ({ sections, words }: SearchIndex, added: ReadonlyArray<Searchable>): void => {
   for (const { html, ...section } of added) {
     const text = plainText(html.replaceAll(/<\/(?:td|th|li|p|pre|h\d|q)>/g, " "))

@@ -4,7 +4,6 @@ import { packageRoot } from "../../platform/settings/PackageFolders.ts"
 
 /** The guides: Markdown files in `src/docs`, readable in the repository and served at `/docs`. */
 
-/** The source of a page at `/docs`. */
 export interface Guide {
   /** Its file's name without `.md`, also its path under `/docs`. */
   readonly name: string
@@ -67,12 +66,10 @@ export type GuideName = (typeof contents)[number]["names"][number]
 
 export const guideNames: ReadonlyArray<GuideName> = contents.flatMap(({ names }) => [...names])
 
-/** The public path of the guides. */
 export const guidesPath = "/docs" as const
 
 export const guidePath = <const Name extends string>(name: Name) => `${guidesPath}/${name}` as const
 
-/** The guides' files are not where the package has them. */
 export class GuidesNotFound extends Data.TaggedError("GuidesNotFound")<{ readonly cause: unknown }> {}
 
 /** The names of the pages for maintainers. */
@@ -89,7 +86,6 @@ const guideOf = (name: string, markdown: string): Guide => {
   return { name, title, about: about.replaceAll("\n", " "), markdown }
 }
 
-/** Reads every guide, in the order of the contents. */
 export const readGuides: Effect.Effect<ReadonlyArray<Guide>, GuidesNotFound> = Effect.forEach(
   guideNames,
   (name) =>

@@ -18,7 +18,6 @@ export interface Section {
   /** Its fragment; empty for the part before the first heading. */
   readonly anchor: string
   readonly depth: number
-  /** The heading's text, without markup. */
   readonly heading: string
   readonly html: string
 }

@@ -21,6 +21,8 @@ import { ProductsApi } from "../../payments/products/Api.ts"
 import { productsHandlers } from "../../payments/products/Http.ts"
 import { PromotionCodesApi } from "../../payments/promotion-codes/Api.ts"
 import { promotionCodesHandlers } from "../../payments/promotion-codes/Http.ts"
+import { SearchApi } from "../../payments/search/Api.ts"
+import { searchHandlers } from "../../payments/search/Http.ts"
 import { SubscriptionsApi } from "../../payments/subscriptions/Api.ts"
 import { subscriptionsHandlers } from "../../payments/subscriptions/Http.ts"
 import { operationTools } from "./OperationTool.ts"
@@ -116,6 +118,7 @@ export const paymentTools = [
     list: "list_payment_intents",
     get: "get_payment_intent"
   }),
+  operationTools(SearchApi, searchHandlers, { payments: { name: "search_payments", reads: true } }),
   operationTools(ChargesApi, chargesHandlers, { list: "list_charges", get: "get_charge" }),
   operationTools(RefundsApi, refundsHandlers, {
     list: "list_refunds",

@@ -13,7 +13,6 @@ import { type GuidesNotFound, readGuides } from "../docs/Guides.ts"
 
 /** Resources for agents: the documents that the service publishes for everybody. */
 
-/** A document, as the tool server lists and reads it. */
 export interface Resource {
   readonly listed: ListedResource & { readonly mimeType: string }
   readonly text: Effect.Effect<string, GuidesNotFound>

@@ -39,7 +39,7 @@ const cliManifest = {
   license: "MIT",
   type: "module",
   bin: { "connected-payments": "./cli/developer.js" },
-  engines: { node: "^20.12 || ^24" }
+  engines: { node: ">=20.12" }
 }
 
 const cliReadme = `# connected-payments-cli

@@ -19,7 +19,6 @@ export interface ProgramBundles {
   readonly base: string
   /** Where the bundles are written; an absolute path. Files of the same names are replaced. */
   readonly directory: string
-  /** Where in `directory` shared chunks are written. */
   readonly chunks: string
   /** Shortens the code, for an archive that developers download. */
   readonly minify?: boolean

@@ -2,7 +2,6 @@ import { Effect, Exit, Fiber, Scope, TestClock } from "effect"
 import { makeFairSemaphore } from "../../../src/platform/kit/Fibers.ts"
 import { expect, it } from "../../harness/Tests.ts"
 
-/** Takes a turn that lasts until it is given back. */
 const turns = Effect.map(
   makeFairSemaphore({
     concurrency: 8,

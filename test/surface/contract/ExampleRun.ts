@@ -20,7 +20,6 @@ import { png } from "../../payments/images/Pictures.ts"
  * most errors come up once. What is sent and answered becomes the examples of the OpenAPI document.
  */
 
-/** What the run sent and was answered. */
 export interface Recording {
   readonly exchanges: ReadonlyArray<{ readonly group: string; readonly name: string; readonly example: Example }>
   /** Answers of refused requests by the error's tag. */
@@ -34,7 +33,6 @@ type Parameter = string | number | boolean | ReadonlyArray<string>
 /** A call's path and query parameters, what it sends beside a body, and what it must answer. */
 interface Call extends RequestOptions {
   readonly parameters?: Readonly<Record<string, Parameter>>
-  /** A form's fields, in place of a body. */
   readonly form?: Readonly<Record<string, string>>
   /** Default: any 2xx. */
   readonly status?: number
@@ -61,7 +59,6 @@ const isPage = (answer: Answer) => /^(?:text\/html|image\/)/.test(answer.headers
 const answerOf = (answer: Answer): unknown =>
   answer.headers.get("content-type")?.startsWith("text/event-stream") === true ? answer.text : answer.json
 
-/** A caller who keeps what is sent and answered. */
 const makeRecorder = (service: TestService["Type"]) => {
   const exchanges: Array<Recording["exchanges"][number]> = []
   const refusals: Record<string, unknown> = {}
@@ -79,7 +76,6 @@ const makeRecorder = (service: TestService["Type"]) => {
       }
     })
 
-  /** Calls an operation with success, and keeps the exchange. */
   const call = (key: string, options: Call = {}): Effect.Effect<Answer> =>
     Effect.map(send(operationNamed(key), options), (answer) => {
       const { group, name } = operationNamed(key)

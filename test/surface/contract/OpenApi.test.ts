@@ -200,7 +200,6 @@ onSharedService("the documents", (it) => {
     }
   })
 
-  /** Paths that answer no JSON. */
   const namesOfPages = /\/event-stream$|^\/identity\/(?:sign-in|invitation|account\/.*)$/
 
   it.effect("say each operation's parameters and body", function* () {

@@ -165,8 +165,10 @@ onSharedService("endpoints", (it) => {
         yield* sql`LOCK TABLE payments.deliveries IN ACCESS EXCLUSIVE MODE`
         const answers = yield* Effect.fork(
           Effect.all(
-            // Again if a busy machine holds the table for longer than a list waits for its turn
-            Array.from({ length: 20 }, () => Effect.repeat(send("GET"), { until: ({ status }) => status !== 429 })),
+            // Again if a busy machine holds the table for longer than a list waits for its turn, or a count for the table
+            Array.from({ length: 20 }, () =>
+              Effect.repeat(send("GET"), { until: ({ status }) => status !== 429 && status !== 503 })
+            ),
             { concurrency: "unbounded" }
           )
         )

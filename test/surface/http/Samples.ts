@@ -41,11 +41,8 @@ export interface Things {
   readonly deletableCheckoutPageId: string
 }
 
-/** One good request of an operation. */
 interface Sample {
-  /** What the contract says that the operation needs. */
   readonly permission: Permission
-  /** Which of a tenant's things the path names. */
   readonly id?: keyof Things
   readonly body?: (things: Things) => Readonly<Record<string, unknown>>
   readonly query?: string

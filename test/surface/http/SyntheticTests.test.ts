@@ -28,7 +28,6 @@ const testsOf = (endpointId: string) =>
   inDatabase<{ id: string; eventId: string; state: string }>`
     SELECT id, event_id AS "eventId", state FROM payments.deliveries WHERE endpoint_id = ${endpointId} AND test`
 
-/** Waits until the endpoint's only delivery has ended. */
 const ended = (endpointId: string) =>
   eventually(
     "the end of the test's delivery",

@@ -24,7 +24,6 @@ export const ImagesField = ({
 }: {
   readonly name: string
   readonly label: string
-  /** The images' URLs, in display order. */
   readonly images: ReadonlyArray<string>
   /** Receives an updater instead of the images, so that a slow upload does not undo changes made meanwhile. */
   readonly onChange: (change: (images: ReadonlyArray<string>) => ReadonlyArray<string>) => void

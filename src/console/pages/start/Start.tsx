@@ -53,7 +53,6 @@ const Progress = ({ done, of }: { readonly done: number; readonly of: number }) 
   </div>
 )
 
-/** How often to poll for the steps' progress. */
 const pollMillis = 5000
 
 export default function Start() {

@@ -50,7 +50,6 @@ export const compressed = (body: Uint8Array): Readonly<Record<"br" | "gzip", Buf
   gzip: gzipSync(body, { level: constants.Z_BEST_COMPRESSION })
 })
 
-/** Writes a bundle into a folder, replacing its content. */
 export const writeBuilt = async (bundle: Bundle, folder: URL): Promise<void> => {
   await rm(folder, { recursive: true, force: true })
   await mkdir(assets(folder), { recursive: true })

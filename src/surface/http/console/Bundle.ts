@@ -4,18 +4,15 @@ import { fileURLToPath } from "node:url"
 
 /** Bundles the console's sources for browsers. The bundler is a development dependency, loaded only if it is needed. */
 
-/** A file of the console, named by its content. */
 export interface BundledFile {
   readonly name: string
   readonly contentType: string
   readonly body: Uint8Array
 }
 
-/** The console as browsers get it. */
 export interface Bundle {
   /** The small script that runs before anything is drawn: it shows the chosen appearance. */
   readonly theme: string
-  /** The script that the page loads. */
   readonly script: string
   /** The scripts that it imports at once, so that the page can request them in parallel. */
   readonly imports: ReadonlyArray<string>

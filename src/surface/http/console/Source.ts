@@ -5,9 +5,7 @@ import { listName, readBuilt, type ServedConsole } from "./Built.ts"
 import { bundle } from "./Bundle.ts"
 import { consolePath } from "./Paths.ts"
 
-/**
- * Finds the console: the package and the image contain it built; from the sources it is bundled on its first request.
- */
+/** The package and the image contain it built; from the sources it is bundled on its first request. */
 
 /** The console's sources, or what a build made of them. */
 const folder = new URL("console/", codeFolder)
