@@ -138,6 +138,9 @@ const LockFile = Schema.Struct({
       link: Schema.optionalWith(Schema.Boolean, { default: () => false }),
       // Inside the archive of the package that brings it
       inBundle: Schema.optionalWith(Schema.Boolean, { default: () => false }),
+      dependencies: Schema.optionalWith(Schema.Record({ key: Schema.String, value: Schema.String }), {
+        default: () => ({})
+      }),
       optionalDependencies: Schema.optionalWith(Schema.Record({ key: Schema.String, value: Schema.String }), {
         default: () => ({})
       })
@@ -145,8 +148,9 @@ const LockFile = Schema.Struct({
   })
 })
 
+const lock = Schema.decodeUnknownSync(Schema.parseJson(LockFile))(text("package-lock.json"))
+
 describe("the lock file", () => {
-  const lock = Schema.decodeUnknownSync(Schema.parseJson(LockFile))(text("package-lock.json"))
   // Without the project itself and its workspaces
   const packages = Object.entries(lock.packages).filter(([path, { link }]) => /^node_modules\//.test(path) && !link)
 
@@ -195,6 +199,15 @@ describe("the Dockerfile", () => {
     expect(lastStage).not.toMatch(/npm (ci|install|run)/)
     expect(lastStage).toMatch(/MODE=production/)
     expect(stages[1]).toMatch(/npm ci .*--omit=dev --omit=optional/)
+  })
+
+  it("keeps of the packages those that the bundles leave outside, which need no others", () => {
+    const copied = [...lastStage.matchAll(/^COPY --from=dependencies (\S+)/gm)].map(([, path]) => path)
+    expect(copied).toEqual(["/app/node_modules/@opentelemetry"])
+    const kept = Object.entries(lock.packages).filter(([path]) => path.startsWith("node_modules/@opentelemetry/"))
+    expect(kept.length).toBeGreaterThan(10)
+    const needed = kept.flatMap(([, { dependencies }]) => Object.keys(dependencies))
+    expect(needed.filter((name) => !name.startsWith("@opentelemetry/"))).toEqual([])
   })
 
   it("is built on one image, of the newest Node that is tested, by an argument that can be a digest", () => {
