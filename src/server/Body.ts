@@ -194,13 +194,11 @@ export const bodyRefused = Symbol("connected-payments/server/bodyRefused")
 
 const incomplete = "The body is incomplete"
 
-/** A body with JSON's content type that is not JSON, or not UTF-8. */
 export class MalformedJson extends ValidationFailed {}
 
 /** The sender left before the end of the body. */
 export class BodyLost extends Data.TaggedError("BodyLost")<{ readonly cause: unknown }> {}
 
-/** Whether the sender disconnected before its body was complete: there is nobody to answer. */
 export const isIncompleteBody = (failure: unknown): boolean =>
   failure instanceof BodyLost || (failure instanceof HttpServerError.RequestError && failure.description === incomplete)
 
@@ -287,7 +285,6 @@ const requirePlain = ({ headers }: IncomingMessage): Effect.Effect<void, Unsuppo
 /** How long the sender of a dropped body may keep sending, so that the refusal reaches it. */
 const partingMillis = 1000
 
-/** The exact bytes of a message's body, at most `limit`. May be run once. */
 export const readMessage = (
   source: IncomingMessage,
   limit: number

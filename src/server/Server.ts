@@ -53,7 +53,6 @@ const refusalOf = (error: unknown): UnreadableRequest | null => {
   }
 }
 
-/** The target of the request line, if the unreadable packet begins with one. */
 const targetOf = (error: unknown): string => {
   const packet = Predicate.hasProperty(error, "rawPacket") ? error.rawPacket : undefined
   return Buffer.isBuffer(packet) ? (/^[A-Z]+ (\S+)/.exec(packet.toString("latin1", 0, 256))?.[1] ?? "") : ""

@@ -2,10 +2,11 @@ import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Schedule } from "effect"
 import { CheckoutPages } from "../../src/payments/checkout-pages/CheckoutPages.ts"
+import { eventuallyDone } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
-import { dataOf, newTenant, part, soldItems, type Tenant } from "./ConnectedTenant.ts"
+import { dataOf, newTenant, part, payAt, soldItems, type Tenant } from "./ConnectedTenant.ts"
 import { png } from "./images/Pictures.ts"
 
 const priceOf = (tenant: Tenant, more: object = {}) =>
@@ -99,6 +100,10 @@ onService()("checkout pages", (it) => {
     expect(policy).not.toContain("script-src")
     expect(shown.headers.get("cache-control")).toBe("no-store")
 
+    const organization = yield* tenant.sql<{ name: string }>`
+      SELECT name FROM payments.organizations WHERE id = ${tenant.id}`
+    expect(shown.text).toContain(`Sold by ${organization[0]?.name}`)
+    expect(page["sales"]).toBe(0)
     const gone = yield* goOn(slug, { q0: "3" })
     expect(gone.status, gone.text).toBe(303)
     const [session] = yield* sessionsOf(tenant)
@@ -120,6 +125,22 @@ onService()("checkout pages", (it) => {
     const thanks = yield* open(slug, "/thanks")
     expect([thanks.status, thanks.text.includes("See you &lt;soon&gt;")]).toEqual([200, true])
     expect(thanks.text).toContain("Test page.")
+  })
+
+  it.effect("count their sales, and are named by the payments that they made", function* () {
+    yield* refill
+    const tenant = yield* newTenant
+    const { id, slug } = yield* pageOf(tenant)
+    yield* goOn(slug, { q0: "1" })
+    const gone = yield* goOn(slug, { q0: "2" })
+    yield* payAt(gone.headers.get("location"))
+    const salesOf = Effect.map(tenant.get(`/checkout-pages/${id}`), ({ json }) => json["sales"])
+    yield* eventuallyDone(
+      "the sale is counted",
+      Effect.map(salesOf, (sales) => sales === 1)
+    )
+    const [intent] = dataOf((yield* tenant.get("/payment-intents?sale=true")).json)
+    expect(intent?.["sale"]).toMatchObject({ checkout_page: id, description: "2 × Coffee <b>beans</b>" })
   })
 
   it.effect("create one session for a form sent twice, and another for another choice or attempt", function* () {

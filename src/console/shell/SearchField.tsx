@@ -27,7 +27,7 @@ export const SearchField = ({ onNavigate }: { readonly onNavigate?: () => void }
         <input
           type="search"
           aria-label="Search payments and events"
-          placeholder="Order, e-mail, amount, id"
+          placeholder="Order, e-mail, amount…"
           autocomplete="off"
           maxLength={255}
           value={text}

@@ -115,7 +115,6 @@ const idsOf = (pattern: ReadonlyArray<string>, segments: ReadonlyArray<string>):
   return ids
 }
 
-/** Finds the operation of a method and a path (already percent-decoded, segment by segment). */
 export const makeRouter = (
   routes: ReadonlyArray<Route>
 ): ((method: string, segments: ReadonlyArray<string>) => Matched | undefined) => {

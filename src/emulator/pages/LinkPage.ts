@@ -12,7 +12,6 @@ const unknownLink = messageReply(404, "Not found", "There is no such payment lin
 export const closedLink = ({ inactive_message }: PaymentLink): HttpReply =>
   messageReply(410, "Closed", inactive_message ?? "This payment link is no longer active.")
 
-/** `GET /b/<payment link id>` redirects to a new session (303); 404 if unknown, 410 if inactive or sold out. */
 export const linkPage =
   (service: Service) =>
   (request: HttpRequest, id: string): Effect.Effect<HttpReply, EmulatorError> => {

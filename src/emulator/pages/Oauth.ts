@@ -140,7 +140,6 @@ const tokenParams = Schema.Struct({
   grant_type: Params.text(100)
 })
 
-/** Exchanges a code for access. A code used a second time counts as stolen, so access is revoked. */
 const token = (service: Service, request: HttpRequest, input: FormInput) =>
   Effect.gen(function* () {
     const { code = "", grant_type } = yield* Params.decodeParams(tokenParams, input)
@@ -167,7 +166,6 @@ const token = (service: Service, request: HttpRequest, input: FormInput) =>
 
 const deauthorizeParams = Schema.Struct({ client_id: Params.text(100), stripe_user_id: Params.text(100) })
 
-/** Ends the access to an account. Event: `account.application.deauthorized`. */
 const endAccess = (service: Service, request: HttpRequest, input: FormInput) =>
   Effect.gen(function* () {
     const { client_id, stripe_user_id: account } = yield* Params.decodeParams(deauthorizeParams, input)

@@ -69,7 +69,6 @@ const submit = (
   return back
 }
 
-/** `GET /setup/s/<account>/<token>` redirects to the onboarding once, and then to the refresh URL. */
 export const accountLinkPage =
   (service: Service) =>
   (request: HttpRequest, accountId: string, token: string): Effect.Effect<HttpReply, EmulatorError> => {

@@ -161,7 +161,6 @@ export interface PageState {
   readonly refusal: string | undefined
 }
 
-/** The page of an open session: its items, the total, and the forms to pay or to decline the card. */
 export const checkoutPage = (session: Session, order: Order, { code, refusal, shop, upsells }: PageState): string =>
   page(
     shop === undefined ? "Checkout" : `Pay ${shop}`,

@@ -66,7 +66,6 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: typ
   }
 })
 
-/** `/v1/account_links`: single-use links to the onboarding of accounts that the platform controls. */
 export const accountLinkRoutes: ReadonlyArray<Route> = [
   route({
     method: "POST",

@@ -199,7 +199,6 @@ const listExternalAccounts = Effect.fnUntraced(function* (
   )
 })
 
-/** `/v1/accounts`: the platform's connected accounts and their bank accounts. `/v1/account`: the requesting account. */
 export const accountRoutes: ReadonlyArray<Route> = [
   route({
     method: "POST",

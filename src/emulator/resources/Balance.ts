@@ -51,7 +51,6 @@ const balanceOf = (context: RequestContext) => {
   }
 }
 
-/** `/v1/balance` and `/v1/balance_settings`: the sums of its transactions, and its payout settings. */
 export const balanceRoutes: ReadonlyArray<Route> = [
   route({
     method: "GET",

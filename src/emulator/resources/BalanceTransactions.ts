@@ -152,7 +152,6 @@ const knownPayout = (
 
 const transactions = resource("/v1/balance_transactions", "balance_transaction", currentTransaction)
 
-/** `/v1/balance_transactions`: retrieve and list; payments, refunds and payouts create them. */
 export const balanceTransactionRoutes: ReadonlyArray<Route> = [
   transactions.list(listParams, {
     check: knownPayout,

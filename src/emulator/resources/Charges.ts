@@ -135,7 +135,6 @@ const listParams = Schema.Struct({
   payment_intent: Params.optional(Params.text())
 })
 
-/** `/v1/charges`: retrieve and list; payments create them. */
 export const chargeRoutes: ReadonlyArray<Route> = [
   charges.list(listParams, { fields: ["created", "payment_intent"] }),
   charges.get

@@ -20,7 +20,6 @@ const listParams = Schema.Struct({
 
 const sessions = resource("/v1/checkout/sessions", "checkout.session")
 
-/** Expires an open session. Event: `checkout.session.expired`. */
 export const expireSession = (context: RequestContext, open: Session): Session => {
   const session: Session = { ...open, status: "expired", url: null }
   context.save("checkout.session", session, "checkout.session.expired")
@@ -37,7 +36,6 @@ const expire = (context: RequestContext, _: object, session: Session): Effect.Ef
         message: `Only Checkout Sessions with a status in ["open"] can be expired. This Checkout Session has a status of \`${session.status}\`.`
       })
 
-/** `/v1/checkout/sessions`: create, retrieve, list, list line items, expire. The hosted page completes them. */
 export const checkoutSessionRoutes: ReadonlyArray<Route> = [
   sessions.create(sessionParams, createSession),
   sessions.list(listParams, {

@@ -37,7 +37,6 @@ const listParams = Schema.Struct({
 
 const customers = resource("/v1/customers", "customer")
 
-/** `/v1/customers`: retrieve and list; the hosted page creates them. */
 export const customerRoutes: ReadonlyArray<Route> = [
   customers.list(listParams, { fields: ["created", "email"] }),
   customers.get

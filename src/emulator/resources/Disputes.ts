@@ -113,7 +113,6 @@ export const closeDispute = Effect.fnUntraced(function* (context: RequestContext
 
 const disputes = resource("/v1/disputes", "dispute")
 
-/** `/v1/disputes`: retrieve and list; triggers create and end them. */
 export const disputeRoutes: ReadonlyArray<Route> = [
   disputes.list(paymentListParams, { check: knownPayment, fields: ["charge", "created", "payment_intent"] }),
   disputes.get

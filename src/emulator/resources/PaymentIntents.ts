@@ -15,7 +15,6 @@ interface PaymentTerms {
   readonly data?: Partial<PaymentIntentData>
 }
 
-/** Creates a payment intent that waits for a payment method. Event: `payment_intent.created`. */
 export const createPaymentIntent = (
   context: RequestContext,
   { amount, currency, customer, data = {} }: PaymentTerms
@@ -79,7 +78,6 @@ const search = route({
   }
 })
 
-/** `/v1/payment_intents`: retrieve, list and search; checkout creates them. */
 export const paymentIntentRoutes: ReadonlyArray<Route> = [
   search,
   intents.list(Schema.Struct({ ...pageParams, created: Params.optional(Params.range) }), { fields: ["created"] }),

@@ -142,7 +142,6 @@ export const countSale = (context: RequestContext, session: Session): void => {
   else change(context, link, { ...counted, active: false })
 }
 
-/** `/v1/payment_links`: create, retrieve, update, list, list line items. */
 export const paymentLinkRoutes: ReadonlyArray<Route> = [
   links.create(paymentLinkParams, createPaymentLink),
   links.list(listParams, { fields: ["active"] }),

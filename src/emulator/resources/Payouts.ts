@@ -128,7 +128,6 @@ const listParams = Schema.Struct({
 
 const payouts = resource("/v1/payouts", "payout")
 
-/** `/v1/payouts`: retrieve and list; the emulator's control interface creates them. */
 export const payoutRoutes: ReadonlyArray<Route> = [
   payouts.list(listParams, { fields: ["arrival_date", "created", "destination", "status"] }),
   payouts.get

@@ -109,7 +109,6 @@ const matches = ({ lookup_key, recurring }: Price, params: typeof listParams.Typ
   (params.recurring?.interval === undefined || recurring?.interval === params.recurring.interval) &&
   (params.recurring?.usage_type === undefined || recurring?.usage_type === params.recurring.usage_type)
 
-/** `/v1/prices`: create (with its product, if one is described), retrieve, update, list. */
 export const priceRoutes: ReadonlyArray<Route> = [
   prices.create(createParams, create),
   prices.list(listParams, { fields: ["active", "created", "currency", "product", "type"], matches }),

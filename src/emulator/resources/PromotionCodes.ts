@@ -51,7 +51,6 @@ export const activePromotionCode = (context: RequestContext, code: string): Prom
     .map((candidate) => currentPromotionCode(context, candidate))
     .find((candidate) => candidate.active && sameCode(candidate.code, code))
 
-/** Checks that no active promotion code has this code; the provider's refusal has a message but no error code. */
 const checkUnique = (context: RequestContext, code: string): Check =>
   activePromotionCode(context, code) === undefined
     ? Effect.void
@@ -129,7 +128,6 @@ const update = Effect.fnUntraced(function* (
   return code
 })
 
-/** `/v1/promotion_codes`: create, retrieve, update (`active`, `metadata`), list. */
 export const promotionCodeRoutes: ReadonlyArray<Route> = [
   codes.create(createParams, create),
   codes.list(listParams, {

@@ -93,7 +93,6 @@ const makeRefund = (context: RequestContext, charge: Charge, amount: number, par
   ...firstStatus(charge)
 })
 
-/** Refunds a charge, in full or in part. Events: `refund.created`, `charge.refunded`. */
 export const createRefund = Effect.fnUntraced(function* (context: RequestContext, params: CreateParams) {
   const charge = yield* chargeOf(context, params)
   const amount = yield* refundableAmount(charge, params.amount)
@@ -121,7 +120,6 @@ const changed = (context: RequestContext, refund: Refund, before: Refund): void 
   }
 }
 
-/** Completes a pending refund. Events: `refund.updated`, `charge.refund.updated`. */
 export const settleRefund = Effect.fnUntraced(function* (context: RequestContext, id: string) {
   const before = yield* refunds.existing(context, id)
   if (before.status !== "pending") {
@@ -170,7 +168,6 @@ const update = (context: RequestContext, params: typeof updateParams.Type, befor
     return refund
   })
 
-/** `/v1/refunds`: create for a charge or a payment intent, retrieve, update (`metadata`), list. */
 export const refundRoutes: ReadonlyArray<Route> = [
   refunds.create(createParams, createRefund),
   refunds.list(paymentListParams, { check: knownPayment, fields: ["charge", "created", "payment_intent"] }),

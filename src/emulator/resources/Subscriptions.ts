@@ -131,7 +131,6 @@ const listItems = Effect.fnUntraced(function* (context: RequestContext, params: 
   )
 })
 
-/** `/v1/subscriptions`: retrieve, list, update, cancel; `/v1/subscription_items`: list. */
 export const subscriptionRoutes: ReadonlyArray<Route> = [
   subscriptions.list(listParams, {
     fields: ["collection_method", "created", "customer"],

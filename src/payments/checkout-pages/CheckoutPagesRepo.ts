@@ -44,19 +44,21 @@ const keepDeleted = "400 days"
 
 type Statement<A> = Effect.Effect<A, SqlError.SqlError>
 
+/** SQL: how often a page `p` sold, counted up to `mostCounted`. */
+const sales = `(
+  SELECT count(*)::int FROM (
+    SELECT 1 FROM payments.sold_items s
+    WHERE s.organization_id = p.organization_id AND s.environment = p.environment AND s.checkout_page = p.id
+      AND s.sold_at IS NOT NULL LIMIT ${mostCounted}
+  ) AS sold) AS sales`
+
 export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns = sql.literal(`
     p.id, p.slug, p.environment, p.active, p.title, p.text, p.image_file AS "imageFile", p.image_alt AS "imageAlt",
     p.items, p.collect, p.allow_promotion_codes AS "allowPromotionCodes", p.success_text AS "successText",
     p.created_at AS "createdAt", p.updated_at AS "updatedAt"`)
 
-  /** With how often it sold, counted up to `mostCounted`. */
-  const shown = sql`${columns}, (
-    SELECT count(*)::int FROM (
-      SELECT 1 FROM payments.sold_items s
-      WHERE s.organization_id = p.organization_id AND s.environment = p.environment AND s.checkout_page = p.id
-        AND s.sold_at IS NOT NULL LIMIT ${mostCounted}
-    ) AS sold) AS sales`
+  const shown = sql`${columns}, ${sql.literal(sales)}`
 
   const ofTenant = ({ environment, organizationId }: Tenant) =>
     sql`p.organization_id = ${organizationId} AND p.environment = ${environment} AND p.deleted_at IS NULL`

@@ -42,7 +42,6 @@ export interface FinishedAuthorization {
   readonly environment: Environment | null
 }
 
-/** The parameters with which the provider sends the browser back; none of them is trusted. */
 export interface ReturnedAuthorization {
   readonly state: string | undefined
   readonly code: Redacted.Redacted | undefined

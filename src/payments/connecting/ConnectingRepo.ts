@@ -43,7 +43,6 @@ const makeParts = (sql: SqlClient.SqlClient) => {
 type Parts = ReturnType<typeof makeParts>
 
 const accountStatements = ({ sql }: Parts) => ({
-  /** The last reported status of the tenant's account; none if it was never readable. */
   reportedStatus: (tenant: Tenant, accountId: string) =>
     Effect.map(
       sql<{ status: AccountStatus | null }>`
@@ -52,7 +51,6 @@ const accountStatements = ({ sql }: Parts) => ({
       ([row]) => Option.fromNullable(row?.status)
     ),
 
-  /** The account that is disconnected here but whose access at the provider must still be ended. */
   accessToEnd: (tenant: Tenant) =>
     Effect.map(
       sql<{ accountId: string }>`
@@ -87,7 +85,6 @@ const accountStatements = ({ sql }: Parts) => ({
         WHERE account_id = ${accountId} AND organization_id <> ${organizationId}
         LIMIT 1`),
 
-  /** Whether an account is linked, connected or not, in both environments of an organization. */
   isInBoth: (organizationId: OrganizationId, accountId: string) =>
     Effect.map(
       sql`
@@ -159,7 +156,6 @@ const authorizationStatements = ({ sql }: Parts) => ({
       ({ expiresAt }) => expiresAt
     ),
 
-  /** Uses up the session's authorization with this state; returns the environment that it was started for. */
   takeAuthorization: Effect.fnUntraced(function* (
     organizationId: OrganizationId,
     sessionId: string,

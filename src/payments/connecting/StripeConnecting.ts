@@ -57,7 +57,6 @@ const accountIdForm = /^acct_\w{1,64}$/
 
 const incomplete = () => new ProviderUnavailable({ cause: "The provider's answer lacks the account's id" })
 
-/** Creates accounts at Stripe, onboards them with Account Links, and connects existing ones with OAuth. */
 export const stripeConnecting = (
   call: StripeCall,
   { apiUrl, oauthClientIds = {} }: Pick<StripeProviderOptions, "apiUrl" | "oauthClientIds">

@@ -23,7 +23,6 @@ const formatOf = (bytes: Uint8Array): Option.Option<ImageFormat> => {
   return isWholeWebp(bytes) ? Option.some("webp") : Option.none()
 }
 
-/** The dimensions; none if the library throws, as it does on some unreadable files. */
 const dimensionsOf = Option.liftThrowable(imageDimensionsFromData)
 
 /** None if it is no whole JPEG, PNG or WebP. Never throws, and reads each byte a few times at most. */

@@ -2,7 +2,6 @@ import { Context, type Effect, type Option, type Scope, type Stream } from "effe
 import type { ServiceUnavailable } from "../../platform/errors/Errors.ts"
 import type { ImageFormat } from "./ImageFormat.ts"
 
-/** The name of an image: the hash of its bytes, and their format. */
 export interface ImageName {
   /** SHA-256, 64 lowercase hex digits. */
   readonly sha256: string
@@ -21,7 +20,6 @@ export class ImageStore extends Context.Tag("connected-payments/images/ImageStor
   {
     /** Stores an image; does nothing if it is stored already. */
     readonly put: (name: ImageName, bytes: Uint8Array) => Effect.Effect<void, ServiceUnavailable>
-    /** How many bytes an image has, without reading them; none if there is no such image. */
     readonly size: (name: ImageName) => Effect.Effect<Option.Option<number>, ServiceUnavailable>
     /** Opens an image for as long as the scope is open; none if there is no such image. */
     readonly open: (name: ImageName) => Effect.Effect<Option.Option<ImageContent>, ServiceUnavailable, Scope.Scope>

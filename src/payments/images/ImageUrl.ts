@@ -1,6 +1,5 @@
 export const imagesPath = "/product-images"
 
-/** The file name of an image: the hash of its bytes, and its format. */
 const file = "[0-9a-f]{64}\\.(?:jpg|png|webp)"
 
 export const imageForm = new RegExp(`^https?://[^?#@]+${imagesPath}/${file}$`)

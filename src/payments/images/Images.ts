@@ -14,7 +14,6 @@ import { imagesPath, isOwnImage } from "./ImageUrl.ts"
 /** The file name of an image, in its URL and in records. */
 export const fileOf = ({ format, sha256 }: ImageName): string => `${sha256}.${format}`
 
-/** Parses the file name of an image; none if it is not one. */
 export const nameOf = (file: string): Option.Option<ImageName> => {
   const [, sha256, extension] = /^([0-9a-f]{64})\.(\w+)$/.exec(file) ?? []
   return sha256 !== undefined && (extension === "jpg" || extension === "png" || extension === "webp")
@@ -60,7 +59,6 @@ export class Images extends Context.Tag("connected-payments/images/Images")<
       bytes: Uint8Array,
       uploading: Uploading
     ) => Effect.Effect<StoredImage, UnsupportedMediaType | ServiceUnavailable>
-    /** How many bytes an image has; none if there is no such image. */
     readonly size: ImageStore["Type"]["size"]
     /** Opens an image for as long as the scope is open; none if there is no such image. */
     readonly open: ImageStore["Type"]["open"]

@@ -3,7 +3,6 @@ import { type StripeCall, toJson } from "../stripe/StripeCall.ts"
 import { everyEvent, everyPage } from "../stripe/StripePages.ts"
 import type { NotificationsPort } from "./Port.ts"
 
-/** Events at Stripe, and the complete lists that events include only in part. */
 export const stripeEvents = (
   call: StripeCall
 ): Pick<NotificationsPort, "retrieveEvent" | "listEvents" | "listSubscriptionItems" | "listInvoiceLines"> => ({

@@ -13,7 +13,6 @@ import type { ProviderObject } from "../Schemas.ts"
 import type { CreatePaymentLink, UpdatePaymentLink } from "./Api.ts"
 import type { CarriedMetadata } from "./StripePaymentLinks.ts"
 
-/** Payment links that this service creates, with a record of what each sells. */
 export const makePaymentLinks = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts

@@ -32,7 +32,6 @@ export interface CarriedMetadata {
   readonly metadata: Readonly<Record<string, string>>
 }
 
-/** The provider's operations on payment links, which it returns with all of their `line_items`. */
 export interface PaymentLinksPort {
   readonly createPaymentLink: CreateObject<
     NewPaymentLink,

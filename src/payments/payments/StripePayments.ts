@@ -5,7 +5,6 @@ import { stripeObjects, withTimeRange } from "../stripe/StripeObjects.ts"
 import { someOnPages } from "../stripe/StripePages.ts"
 import type { CreateRefund, ListOfPayments, ListPayments } from "./Api.ts"
 
-/** The provider's operations on payments: charges and payment intents, their refunds and disputes, and their payers. */
 export interface PaymentsPort {
   readonly listCharges: ListObjects<ListPayments>
   readonly retrieveCharge: RetrieveObject

@@ -77,7 +77,6 @@ const isCouponGone = (failure: ProviderCallFailure): boolean =>
 const makeParts = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts
-  /** The active code that a payer gets by entering this one, with its coupon. */
   const findActive = (account: ConnectedAccount, code: string) =>
     Effect.map(provider.listPromotionCodes(account, { code, active: true, limit: 1 }), ({ data: [found] }) => found)
   return { provider, accounts, findActive }

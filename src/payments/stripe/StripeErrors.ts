@@ -47,7 +47,6 @@ export interface FailedCall {
   readonly retryAfter: number | undefined
 }
 
-/** A failed call: the API's error, the facts for operators, and whether to retry it. */
 export interface CallFailure extends FailedCall {
   readonly error: ProviderCallFailure
   readonly facts: ProviderAnswer
@@ -85,7 +84,6 @@ const isTransient = (thrown: Stripe.errors.StripeError, error: ProviderCallFailu
   }
 }
 
-/** Maps an error thrown by the `stripe` package to the API's error (contract 12.3). */
 export const fromStripeError = (thrown: unknown, accountId: string): CallFailure => {
   if (!(thrown instanceof Stripe.errors.StripeError)) {
     // The package throws a plain TypeError for an unexpected answer, e.g. `null`

@@ -12,13 +12,11 @@ export const jsonBounds = {
   values: 1000
 } as const
 
-/** The bound that a body breaks, and where: keys and indexes from the outside in. */
 export interface BoundBroken {
   readonly bound: keyof typeof jsonBounds
   readonly path: ReadonlyArray<string | number>
 }
 
-/** An array or an object that is still open at a position in the text. */
 interface Container {
   readonly isObject: boolean
   /** How many commas it has had so far. */

@@ -57,7 +57,6 @@ const longestSuggested = 40
 
 const maxDistance = 2
 
-/** The edit distance of two texts: how many characters to add, remove or replace. */
 const distance = (a: string, b: string): number => {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let i = 1; i <= a.length; i += 1) {
@@ -74,7 +73,6 @@ const distance = (a: string, b: string): number => {
 /** A name without differences that readers overlook: upper case, spaces, `_` and `-`. */
 const folded = (name: string): string => name.toLowerCase().replaceAll(/[\s_-]/g, "")
 
-/** The words of a name in any spelling: `eventTypes`, `event_types` and `event.types` have the same. */
 export const wordsOf = (name: string): ReadonlyArray<string> =>
   name
     .replaceAll(/([a-z])(?=[A-Z])/g, "$1 ")
@@ -112,7 +110,6 @@ export const suggestion = (name: unknown, known: ReadonlyArray<string>): string 
   return other === undefined ? "" : `; did you mean ${other}?`
 }
 
-/** The rule for a record's keys, if the issue's object is a record. */
 const keyWords = (issue: ParseResult.ParseIssue | undefined): string | undefined => {
   const [keys] = issue?._tag === "Composite" && SchemaAST.isTypeLiteral(issue.ast) ? issue.ast.indexSignatures : []
   return keys === undefined ? undefined : takenBy(keys.parameter).words

@@ -13,7 +13,6 @@ export const maxMessageLength = 2000
 /** How many characters of a field's name its reason repeats. */
 const maxNameInReason = 80
 
-/** A text cut to at most `max` characters, with an ellipsis if it was cut. */
 const cut = (text: string, max: number): string => {
   if (text.length <= max) return text
   // Two units hold at least one character, so more of the text is never needed
@@ -59,7 +58,6 @@ export function* innermostIssues(
   }
 }
 
-/** Why each field was refused, by its dotted path; "" is the whole value. */
 export type Reasons = ReadonlyMap<string, string>
 
 export interface RefusalNames {

@@ -37,7 +37,6 @@ const ofLength = (min: number, max: number) =>
     })
   )
 
-/** Text of `min` to `max` characters, in the form of `pattern` if there is one. */
 export const text = ({ max, min = 0, pattern, rule: words }: TextBounds): Schema.Schema<string> =>
   pattern === undefined ? ofLength(min, max) : ofLength(min, max).pipe(Schema.pattern(pattern)).annotations(rule(words))
 

@@ -42,7 +42,6 @@ interface Fields {
   readonly cause?: unknown
 }
 
-/** The definition of an error: its response, and what the error reference says about it. */
 export interface ErrorDocumentation {
   readonly status: number
   /** As sent; a code with a part in angle brackets stands for the provider's own codes. */
@@ -59,7 +58,6 @@ export interface ErrorDocumentation {
   readonly remedy: string
 }
 
-/** A class of documented errors, in the form that `errorSchema` and the error reference need. */
 export interface DocumentedErrorClass<A extends ApiError = ApiError> {
   readonly documentation: ErrorDocumentation
   readonly tag: string
@@ -76,7 +74,6 @@ export interface ApiError extends Fields {
 
 export const isApiError = (u: unknown): u is ApiError => typeof u === "object" && u !== null && ApiErrorTypeId in u
 
-/** The base class of every documented error; explicit, so that declaration files can name it. */
 export interface DocumentedErrorBase<Tag extends string> {
   readonly documentation: ErrorDocumentation
   readonly tag: string
@@ -85,7 +82,6 @@ export interface DocumentedErrorBase<Tag extends string> {
   ): Cause.YieldableError & Fields & { readonly _tag: Tag; readonly [ApiErrorTypeId]: true }
 }
 
-/** Defines a documented error with its tag: extend the class that it returns. */
 export const documented = <const Tag extends string>(
   tag: Tag,
   documentation: ErrorDocumentation
@@ -150,7 +146,6 @@ const wireSchema = (documentation: ErrorDocumentation, identifier: string) =>
 
 const schemas = new Map<DocumentedErrorClass, unknown>()
 
-/** Documents its status and body, and decodes to the class in the client. */
 export const errorSchema = <A extends ApiError>(errorClass: DocumentedErrorClass<A>): Schema.Schema<A, ErrorBody> => {
   const known = schemas.get(errorClass)
   if (known !== undefined) {

@@ -2,7 +2,6 @@ import { Predicate } from "effect"
 
 /** The codes by which Node.js and its libraries name what failed, such as `ENOENT`. */
 
-/** An error's code; undefined if it has none, or one that is not a text. */
 export const errorCode = (error: unknown): string | undefined =>
   Predicate.hasProperty(error, "code") && Predicate.isString(error.code) ? error.code : undefined
 

@@ -18,7 +18,6 @@ type Endpoints<Group> = HttpApiGroup.HttpApiGroup.Endpoints<Group>
 
 export type OperationName<Group> = HttpApiEndpoint.HttpApiEndpoint.Name<Endpoints<Group>>
 
-/** One operation of a group: from its declared, checked request to its declared answer and errors. */
 export type OperationHandler<Group, Name extends string, R = unknown> = HttpApiEndpoint.HttpApiEndpoint.Handler<
   HttpApiEndpoint.HttpApiEndpoint.WithName<Endpoints<Group>, Name>,
   HttpApiGroup.HttpApiGroup.Error<Group> | BaseError,
@@ -34,7 +33,6 @@ type ContextOf<Made> = {
     : never
 }[keyof Made]
 
-/** The operations of a group, each checked against its declaration, on the services that they use. */
 export const handlersOf = <
   Group extends HttpApiGroup.HttpApiGroup.Any,
   const Made extends Handlers<Group>,

@@ -38,7 +38,6 @@ export interface IdempotentOperation<A, E = never> extends Keyed {
   readonly mayReplay?: (answer: unknown) => Effect.Effect<void, E>
 }
 
-/** JSON with sorted keys: the order of a body's keys makes no difference. */
 export const canonical = (value: unknown): unknown => {
   if (Array.isArray(value)) {
     return value.map(canonical)

@@ -30,7 +30,6 @@ export type EventReplayId = typeof EventReplayId.Type
 /** A new UUIDv7: ids sort by their time of creation. */
 export const newId: Effect.Effect<string> = Effect.sync(() => v7())
 
-/** The smallest UUIDv7 of a time, in Unix milliseconds: every id created earlier is smaller. */
 export const firstIdAt = (millis: number): string => {
   const hex = Math.max(0, Math.floor(millis)).toString(16).padStart(12, "0")
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`

@@ -41,7 +41,6 @@ export class HmacSha256 {
   readonly #outer = Buffer.allocUnsafeSlow(blockBytes + 32)
   #end = bodyAt
 
-  /** Sets the body of the following messages; a string means its UTF-8 bytes. */
   setBody(body: string | Uint8Array): void {
     const atMost = bodyAt + (typeof body === "string" ? body.length * 3 : body.byteLength)
     if (this.#message.length < atMost) this.#message = Buffer.allocUnsafeSlow(atMost * 2)

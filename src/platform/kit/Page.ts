@@ -17,7 +17,6 @@ export interface Allowed {
 
 const fetched = ["script", "style", "connect", "img", "font"] as const
 
-/** A content security policy: nothing but what is allowed, and never within another page. */
 export const contentPolicy = (allowed: Allowed): string =>
   [
     "default-src 'none'",

@@ -57,7 +57,6 @@ export const spendHere = (view: BucketView, policy: RateLimitPolicy, now: number
 export const untoldSpending = (view: BucketView, policy: RateLimitPolicy, now: number): number =>
   Math.min(view.spent, policy.limit - tokensAtMost(view, policy, now))
 
-/** The owner of a limit's bucket, for the message and the header `RateLimit-Scope`. */
 export type RateLimitScope = "credential" | "organization" | "address"
 
 const refusals: Readonly<Record<RateLimitScope, (limit: number) => string>> = {

@@ -54,7 +54,6 @@ export const withStatus = <A, I, R>(status: number, schema: Schema.Schema<A, I, 
 export const described = <S extends Schema.Schema.All>(schema: S, description: string) =>
   Schema.propertySignature(schema).annotations({ description })
 
-/** A key that may be absent; if present it has a value, never `undefined`. */
 export const optional = <A, I, R>(schema: Schema.Schema<A, I, R>, description?: string) =>
   Schema.optionalWith(schema, { exact: true }).annotations(description === undefined ? {} : { description })
 
@@ -197,7 +196,6 @@ export const hasEntityTag = (ifNoneMatch: string | undefined, tag: string): bool
 /** Where a path ends and the query begins. */
 const endOfPath = /[?;#]/
 
-/** The scheme and host of a target in absolute form, up to its path. */
 const origin = /^https?:\/\/.*?\//
 
 /** A target without scheme and host, and where its path ends. */
@@ -232,7 +230,6 @@ export const queryTextOf = (url: string): string => {
   return target.slice(end + 1)
 }
 
-/** Whether a request's target is a stream of events, however it is spelled. */
 export const isEventStream = (target: string): boolean => /\/event-stream\/?$/.test(pathOf(target))
 
 /** The paths of the API, which take a key or a session. Not those of the tool server and the service's own pages. */

@@ -30,7 +30,6 @@ export interface OldRows {
   readonly by: string
 }
 
-/** Removes old rows in batches; rows locked by others are left for the next run. */
 export const removeOld = (
   sql: SqlClient.SqlClient,
   { by, key, old, table }: OldRows

@@ -13,7 +13,6 @@ import { DiscreetClient, isCallback } from "./Clients.ts"
 /** The statement by which `PgClient` cancels. A test fails if it changes. */
 const cancellation = /^SELECT pg_cancel_backend\((\d+)\)$/
 
-/** The process id whose statement a text cancels; undefined if the text is not a cancellation. */
 const canceledBy = (text: unknown): number | undefined => {
   const [, process] = typeof text === "string" ? (cancellation.exec(text) ?? []) : []
   return process === undefined ? undefined : Number(process)

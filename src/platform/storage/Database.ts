@@ -120,7 +120,6 @@ const notReached = (name: string, url: Redacted.Redacted, cause: unknown): strin
   return `The database cannot be reached. ${name} points to ${hostsOf(Redacted.value(url))}: ${reason}`
 }
 
-/** A pool that connects to the servers of a URL on first use. */
 export const openedOnDemand = (
   target: DatabaseTarget,
   options: DatabaseOptions

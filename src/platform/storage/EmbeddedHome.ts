@@ -86,7 +86,6 @@ interface Account {
   readonly gid: number
 }
 
-/** The location of an embedded PostgreSQL's files, and the account that runs it. */
 export interface Home {
   /** Real path of the directory with the cluster, its password and its log. */
   readonly path: string
@@ -111,14 +110,12 @@ export const spawnOptions = (account: Option.Option<Account>) => ({
 /** A program could not be run, or exited with a status other than 0; the message contains what it printed. */
 class CommandError extends Data.TaggedError("CommandError")<{ readonly message: string; readonly cause: unknown }> {}
 
-/** Runs a program to its end and returns its standard output. Interruption ends the program. */
 export const runCommand = (account: Option.Option<Account>, command: string, ...args: ReadonlyArray<string>) =>
   Effect.tryPromise({
     try: async (signal) => (await promisify(execFile)(command, args, { ...spawnOptions(account), signal })).stdout,
     catch: (cause) => new CommandError({ message: wordsOf(cause), cause })
   })
 
-/** The command line of a process, its arguments separated by spaces; empty if it has ended. */
 export const commandLine = (pid: number): Effect.Effect<string> => {
   const line: Effect.Effect<string, unknown> = existsSync("/proc/self/cmdline")
     ? Effect.tryPromise(() => readFile(`/proc/${pid}/cmdline`, "utf8"))

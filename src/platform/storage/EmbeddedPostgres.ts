@@ -56,14 +56,12 @@ export interface EmbeddedPostgres {
 const payments = "payments"
 const draftPrefix = "cluster.init-"
 const pollInterval = Schedule.spaced("10 millis")
-/** Timeout of a start: after a crash the server first replays its log. */
 const startLimit = "2 minutes"
 /** Above this size, a start moves the log to `postgresql.log.1`, replacing its previous content. */
 const maxLogBytes = 8 * 1024 * 1024
 
 const passwordFileOf = (home: Home): string => join(home.path, "password")
 
-/** The home of a directory, held by this process until the scope closes. */
 const acquireHome = Effect.fnUntraced(function* (directory: string) {
   const home = yield* locateHome(directory)
   yield* Effect.mapError(acquireLock(home.path), (cause) => {
@@ -186,7 +184,6 @@ const prepareCluster = Effect.fnUntraced(function* (home: Home, binaries: Binari
   return yield* failure("data_missing", `in ${home.path} has lost its file "password". ${remedy}`)
 })
 
-/** The settings of the server; neither the environment nor an edited `postgresql.conf` can change them. */
 const settingsOf = (port: number, durable: boolean) => ({
   listen_addresses: "127.0.0.1",
   port,

@@ -76,7 +76,6 @@ const reasonOf = (error: unknown): string => (error instanceof Error ? error.mes
 
 const ignore = (): void => {}
 
-/** The servers behind a URL, shared by all pools of a process that use it. */
 export class Hosts {
   readonly #target: DatabaseTarget
   readonly #applicationName: string

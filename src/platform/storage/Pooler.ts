@@ -115,7 +115,6 @@ export const examine = async (first: pg.ClientBase, connectAnother: () => Promis
   }
 }
 
-/** Whether a connection was refused because of its start settings, as poolers do. */
 export const refusesStartSettings = (error: unknown): boolean =>
   error instanceof Error && /unsupported startup parameter/i.test(error.message)
 

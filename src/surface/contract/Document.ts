@@ -9,7 +9,6 @@ interface MutableJson {
   [key: string]: unknown
 }
 
-/** The object at a place in a document; an empty one if there is none. */
 export const recordIn = (root: unknown, ...keys: ReadonlyArray<string>): MutableJson => {
   let current: unknown = root
   for (const key of keys) current = Predicate.isRecord(current) ? current[key] : undefined
@@ -21,7 +20,6 @@ export const describedIn = (document: unknown, { method, path }: Operation): Mut
 
 const prefix = "#/components/schemas/"
 
-/** The names of the components that a part of the document refers to, directly or indirectly. */
 const referredFrom = (part: unknown, schemas: Json): ReadonlySet<string> => {
   const namesIn = (value: unknown) =>
     [...JSON.stringify(value ?? null).matchAll(/"#\/components\/schemas\/([^"]+)"/g)].flatMap(([, name]) => name ?? [])
@@ -81,7 +79,6 @@ const needs = ({ credentials, permission }: Operation): string => {
   return `Needs ${credentials.includes("session") ? "a signed-in person's session" : "an API key"}, and no permission.`
 }
 
-/** Removes the library's decode error from the refusals of an operation, in place. */
 const removeDecodeError = (responses: MutableJson): void => {
   const refused = recordIn(responses, "400")
   const content = recordIn(refused, "content", "application/json")

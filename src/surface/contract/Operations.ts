@@ -54,7 +54,6 @@ interface Compiled {
   readonly names: ReadonlyArray<string>
 }
 
-/** How many parts a path has, not counting a slash at the end. */
 const partsOf = (path: string): number => {
   let parts = 0
   for (let at = path.indexOf("/"); at !== -1 && at < path.length - 1; at = path.indexOf("/", at + 1)) {

@@ -332,7 +332,6 @@ const methodsOf = (methods: ReadonlyArray<string>): ReadonlyArray<string> => [
   ...new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])))
 ]
 
-/** The methods of the operations and pages at a path; empty if nothing is served there. */
 const methodsAt = (path: string): ReadonlyArray<string> =>
   methodsOf([...operationsAt(path).map(({ operation }) => operation.method), ...(isPage(path) ? ["GET"] : [])])
 

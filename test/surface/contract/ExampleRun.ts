@@ -464,6 +464,7 @@ const report = (
     const intent = yield* call("paymentIntents.get", at({ id: paid.paymentIntentId }))
     const charge = yield* call("charges.get", at({ id: textIn(intent, "latest_charge") }))
     yield* call("paymentIntents.list", at({ limit: 1 }))
+    yield* call("search.payments", { ...at(), body: { client_reference_id: "order-4711" } })
     yield* call("charges.list", at({ limit: 1, created_gte: Math.floor(Date.now() / 1000) - 86_400 }))
     yield* call("refunds.get", at({ id: paid.refundId }))
     yield* call("refunds.list", at({ charge: textIn(charge, "id") }))

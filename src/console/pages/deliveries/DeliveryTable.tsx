@@ -71,18 +71,20 @@ export const DeliveryTable = ({ caption, common, destinations, items, selection 
         { head: "State", cell: (delivery) => <DeliveryState delivery={delivery} /> },
         {
           head: "Last result",
-          cell: ({ lastErrorCode, lastHttpStatus }) => resultText(lastErrorCode, lastHttpStatus) ?? "—"
-        },
-        {
-          head: "Attempts",
-          cell: (delivery) =>
-            waitsToRetry(delivery) && delivery.nextAttemptAt !== null ? (
-              <>
-                {delivery.attemptCount}, next <Countdown to={delivery.nextAttemptAt} />
-              </>
-            ) : (
-              String(delivery.attemptCount)
-            )
+          cell: (delivery) => (
+            <>
+              {resultText(delivery.lastErrorCode, delivery.lastHttpStatus) ?? "—"}{" "}
+              <span class="quiet">
+                ({delivery.attemptCount === 1 ? "1 attempt" : `${delivery.attemptCount} attempts`}
+                {waitsToRetry(delivery) && delivery.nextAttemptAt !== null ? (
+                  <>
+                    , next <Countdown to={delivery.nextAttemptAt} />
+                  </>
+                ) : null}
+                )
+              </span>
+            </>
+          )
         },
         { head: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
         selection !== undefined && {

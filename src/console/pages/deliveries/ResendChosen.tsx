@@ -30,7 +30,7 @@ export const ResendChosen = ({ chosen, items, onChange }: Selection & { readonly
   return (
     <div class="row">
       <Button small onClick={() => onChange(new Set(ids.length === possible.length ? [] : possible))}>
-        {ids.length === possible.length ? "Choose none" : `Choose all ${possible.length} failed ones shown`}
+        {ids.length === possible.length ? "Choose none" : `Choose all that failed (${possible.length})`}
       </Button>
       {ids.length === 0 ? null : (
         <ConfirmButton

@@ -132,7 +132,11 @@ export default function Destinations() {
                     cell: ({ name, url, warnings }) => (
                       <span class="destination-name">
                         <span>{name}</span> <span class="destination-url">{url}</span>
-                        {warnings.length === 0 ? null : <Badge tone="warning">Some types never arrive</Badge>}
+                        {warnings.length === 0 ? null : (
+                          <span>
+                            <Badge tone="warning">Some types never arrive</Badge>
+                          </span>
+                        )}
                       </span>
                     )
                   },

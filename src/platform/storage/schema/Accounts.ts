@@ -1,7 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
-/** Connected provider accounts, how they are connected, and what is sold through them. */
 export const accounts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

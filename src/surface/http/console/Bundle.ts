@@ -42,13 +42,11 @@ const stylesIn = async (folder: URL): Promise<string> => {
   return [...firstStyles, ...others].map((name) => `@import "./${name}";`).join("\n")
 }
 
-/** The bundler's metadata of an output file, as far as it is used here. */
 interface Output {
   readonly entryPoint?: string
   readonly imports: ReadonlyArray<{ readonly path: string; readonly kind: string }>
 }
 
-/** The scripts that an output imports at once, directly or through others, without itself. */
 const importsOf = (outputs: Readonly<Record<string, Output>>, start: string): ReadonlyArray<string> => {
   const found = new Set([start])
   for (const path of found) {
