@@ -31,6 +31,8 @@ onConsole(`the destinations of the console${browserNote}`, (it) => {
       await page.getByLabel("payment.succeeded").check()
       await page.getByRole("button", { name: "Create destination" }).click()
       await page.getByText("it is shown only this once").waitFor()
+      expect(await page.evaluate("scrollY")).toBe(0)
+      expect(await page.evaluate("document.activeElement.textContent")).toContain("it is shown only this once")
       await expectAccessible(page)
       const shown = (await page.locator(".secret code").first().textContent()) ?? ""
       // The receiver's code has the organization filled in, and the secret only in the environment

@@ -94,11 +94,40 @@ onConsole(`the pages of events in the console${browserNote}`, (it) => {
       })
     })
 
+    inBrowser(it, "what failed is chosen and re-sent together; what waits is said, and sent now", function* () {
+      const { accounting } = yield* BusyWorkspace
+      const { page } = yield* memberVisit({ role: "developer" })
+      yield* Effect.promise(async () => {
+        await open(page, "/sandbox/deliveries")
+        await page.getByRole("button", { name: "Choose all that failed (1)" }).click()
+        expect(await page.getByRole("checkbox", { checked: true }).count()).toBe(1)
+        await page.getByRole("button", { name: "Re-send 1" }).click()
+        await page.getByRole("dialog").getByRole("button", { name: "Re-send" }).click()
+        await page.getByText("1 queued for one more attempt.").waitFor()
+
+        await open(page, `/sandbox/destinations/${accounting}?tab=again`)
+        await page.getByText(/1 delivery waits for another attempt/).waitFor()
+        await page.getByRole("button", { name: "Send now" }).click()
+        await page.getByRole("dialog").getByRole("button", { name: "Send now" }).click()
+        await page
+          .getByRole("table", { name: "Replays, newest first" })
+          .getByText(/queued/)
+          .first()
+          .waitFor()
+      })
+    })
+
     inBrowser(it, "the overview draws 30 days, each value also by the arrow keys and in a table", function* () {
       yield* BusyWorkspace
       const { page } = yield* memberVisit({ role: "viewer" })
       yield* Effect.promise(async () => {
+        const asked: Array<string> = []
+        page.on("request", (request) => {
+          if (request.resourceType() === "fetch") asked.push(new URL(request.url()).pathname)
+        })
         await open(page, "/sandbox")
+        expect(asked.length).toBeGreaterThan(3)
+        expect(asked).toEqual([...new Set(asked)])
         await page.getByText("R$98.00 did not reach the payers, 2 refunds failed").waitFor()
         const chart = page.getByRole("group", { name: /^Volume by day in BRL/ })
         await chart.focus()

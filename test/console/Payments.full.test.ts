@@ -69,6 +69,7 @@ onConsole(`the payments of the console${browserNote}`, (it) => {
       await open(page, "/sandbox/payments?tab=sessions")
       await page.getByRole("button", { name: "New checkout session" }).first().click()
       const dialog = page.getByRole("dialog")
+      await expect.poll(() => page.evaluate("document.activeElement.tagName")).toMatch(/SELECT|INPUT/)
       await dialog.getByLabel("Price", { exact: true }).selectOption({ label: "Coffee · R$45.00" })
       await dialog.getByLabel("Your reference").fill("order-77")
       await expectAccessible(page)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { ApiError } from "../../src/console/api/ApiError.ts"
+import { ApiError, refusalOf } from "../../src/console/api/ApiError.ts"
 import { inWords, reasonFor } from "../../src/console/components/Reasons.ts"
 
 const refused = (message: string, ...fields: ReadonlyArray<string>) =>
@@ -37,5 +37,24 @@ describe("a refusal of the API", () => {
   it("takes a field's name for text, never for a pattern or for markup of its own", () => {
     expect(reasonFor(refused("`a+(b` must be short.", "a+(b"), "a+(b", {})).toBe("Must be short.")
     expect(inWords("`__proto__` and `<b>` are unknown.", {})).toBe("__proto__ and <b> are unknown.")
+  })
+})
+
+describe("what people read of a refusal", () => {
+  it("never has a program's idempotency key in it", async () => {
+    const said = [
+      "The payment provider could not process the request; repeat it with the same Idempotency-Key.",
+      "This Idempotency-Key was used with another operation or other parameters; send a new one.",
+      "Requests with this Idempotency-Key were refused too often; send a new one."
+    ]
+    for (const error of said) {
+      const { message } = await refusalOf(Response.json({ error, code: "provider_error" }, { status: 502 }))
+      expect(message).not.toContain("Idempotency")
+      expect(message).toMatch(/\.$/)
+    }
+    const first = await refusalOf(Response.json({ error: said.at(-3) }, { status: 502 }))
+    expect(first.message).toBe("The payment provider could not process the request. Try again.")
+    const running = { error: "The first request with this Idempotency-Key …", code: "idempotency_request_in_progress" }
+    expect((await refusalOf(Response.json(running, { status: 409 }))).message).toContain("still being done")
   })
 })

@@ -216,6 +216,6 @@ onSharedService("the provider's entry", (it) => {
     expect(yield* sold({ id: "cs_test_ours" })).toEqual([["price_1"], ["prod_1"]])
     expect(yield* sold({ id: "cs_test_other", payment_link: "plink_ours" })).toEqual([["price_2"], ["prod_2"]])
     expect(yield* sold({ id: "cs_test_ours", payment_link: "plink_ours" })).toEqual([["price_1"], ["prod_1"]])
-    expect(yield* sold({ id: "cs_test_other" })).toEqual([null, null])
+    expect(yield* sold({ id: "cs_test_elsewhere" })).toEqual([null, null])
   })
 })
