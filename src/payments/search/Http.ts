@@ -22,15 +22,17 @@ export const searchHandlers = handlersOf(
   ([provider, sessions]) => {
     const ofOrder = Effect.fnUntraced(function* (reference: string) {
       const ids = yield* sessions.sessionsOf(yield* Principal, reference)
-      const found = yield* Effect.forEach(
-        ids,
-        (id) =>
-          onAccount((account) => provider.retrieveCheckoutSession(account, id)).pipe(
-            Effect.map((session): ReadonlyArray<ProviderObject> => [session]),
-            // Recorded under an account that has been replaced since
-            Effect.catchTag("ProviderObjectNotFound", () => Effect.succeed([]))
-          ),
-        { concurrency }
+      const found = yield* onAccount((account) =>
+        Effect.forEach(
+          ids,
+          (id) =>
+            provider.retrieveCheckoutSession(account, id).pipe(
+              Effect.map((session): ReadonlyArray<ProviderObject> => [session]),
+              // Recorded under an account that has been replaced since
+              Effect.catchTag("ProviderObjectNotFound", () => Effect.succeed([]))
+            ),
+          { concurrency }
+        )
       )
       return { data: found.flat(), has_more: false }
     })
