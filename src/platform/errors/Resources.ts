@@ -135,7 +135,8 @@ export class DeliveryNotFailed extends documented("DeliveryNotFailed", {
   settles: "refused",
   message: "Only a failed delivery can be re-sent.",
   why: "The delivery is queued or was delivered.",
-  remedy: "Read the delivery: a queued one is sent at its `nextAttemptAt`. A replay of its time sends the event at once, as a further delivery."
+  remedy:
+    "Read the delivery: a queued one is sent at its `nextAttemptAt`. A replay of its time sends the event at once, as a further delivery."
 }) {}
 
 export class DeliveryRetryLimitReached extends documented("DeliveryRetryLimitReached", {
