@@ -166,6 +166,17 @@ const outOfBounds: Readonly<
     [{ metadata: { "a[b]": "c" } }, ["metadata.a[b]"]],
     [{ id: "prod_123" }, ["id"]]
   ],
+  "POST /v2/organizations/:organizationId/provider/search": [
+    [{ client_reference_id: "" }, ["client_reference_id"]],
+    [{ client_reference_id: "a".repeat(201) }, ["client_reference_id"]],
+    [{ client_reference_id: undefined }, ["client_reference_id"]],
+    [{ email: "ana@shop.example" }, ["email"]],
+    [{ client_reference_id: undefined, email: "ana" }, ["email"]],
+    [{ amount: 1500 }, ["amount"]],
+    [{ client_reference_id: undefined, amount: -1 }, ["amount"]],
+    [{ client_reference_id: undefined, amount: 1500, currency: "BRL" }, ["currency"]],
+    [{ currency: "brl" }, ["currency"]]
+  ],
   "POST /v2/organizations/:organizationId/provider/promotion-codes": [
     [{ code: "AB" }, ["code"]],
     [{ code: "A".repeat(41) }, ["code"]],
@@ -417,6 +428,7 @@ const badQuery: Readonly<Record<string, ReadonlyArray<string>>> = {
   limit: ["", "0", "101", "-1", "1.5", "ten", "1e1", "0x10", " 5", "+5", "NaN", "99999999999999999999"],
   starting_after: ["", "ab", "a".repeat(256), "prod-123", "prod 123", "pröd_123"],
   active: ["", "1", "TRUE", "yes"],
+  sale: ["", "1", "TRUE", "yes"],
   charge: ["", "ab", "ch-123"],
   product: ["", "ab", "prod-123"],
   lookup_keys: ["", "a".repeat(201)],
