@@ -43,6 +43,7 @@ import { ProviderTriggers } from "../payments/ProviderTriggers.ts"
 import { providerServicesLayer } from "../payments/Services.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "../payments/stripe/StripeProvider.ts"
 import { Cipher } from "../platform/kit/Cipher.ts"
+import type { Environment } from "../platform/kit/Environment.ts"
 import { housekeepingLayer } from "../platform/kit/Housekeeping.ts"
 import { Idempotency } from "../platform/kit/Idempotency.ts"
 import { KeyedHash } from "../platform/kit/KeyedHash.ts"
@@ -260,6 +261,13 @@ export const serviceHousekeepingLayer = ({ settings }: { readonly settings: Pick
     })
   )
 
+/** Stores the provider's events whose notifications were lost, in one process. */
+const reconciliationLayer = (environment: Environment) =>
+  housekeepingLayer(
+    `reconciliation of ${environment}`,
+    Effect.map(Receipts, ({ reconcile }) => ({ "lost notifications": reconcile(environment) }))
+  )
+
 export const rolesLayer = (options: EmbeddedOptions) =>
   rolesWithLayer(options, options.settings.roles.api ? apiLayer(options) : Layer.empty)
 
@@ -273,6 +281,9 @@ export const rolesWithLayer = <A, E, R>(options: EmbeddedOptions, api: Layer.Lay
     eventReplaysLayer,
     warningsLayer,
     failedRefundsLayer,
+    options.settings.reconciliation
+      ? Layer.merge(reconciliationLayer("sandbox"), reconciliationLayer("production"))
+      : Layer.empty,
     api,
     options.settings.roles.worker
       ? // Built before the worker, so it ends after it: it answers until the last attempt has ended

@@ -22,10 +22,7 @@ interface Write<A, I> {
 /** The answer of a deletion to agents; HTTP answers without a body. */
 export const Deleted = Schema.Struct({ id: Schema.String, deleted: Schema.Literal(true) })
 
-/**
- * Runs writes in the database once per `Idempotency-Key`: the change and its answer are stored together or not at all.
- * A key is valid across HTTP and the agents' tools: an answer is replayed to both.
- */
+/** The change and its answer are stored together or not at all; a key is valid across HTTP and tools. */
 export const keyedWrite = Effect.map(Idempotency, (idempotency) => {
   /** Prepares the write outside the transaction, e.g. by a look-up. */
   const prepared = <A, I, E, R, E2, R2>(

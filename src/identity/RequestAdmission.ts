@@ -2,7 +2,7 @@ import { HttpServerRequest } from "@effect/platform"
 import { Context, Duration, Effect, Layer, Option } from "effect"
 import type { ApiKeyInvalid, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../platform/errors/Errors.ts"
 import { clientNetwork } from "../platform/kit/ClientAddress.ts"
-import { BoundedMap, BoundedSemaphore, monotonicMillis } from "../platform/kit/Fibers.ts"
+import { BoundedMap, BoundedSemaphore, monotonicMillis } from "../platform/kit/Concurrency.ts"
 import {
   type BucketView,
   enforce,

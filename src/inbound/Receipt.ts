@@ -49,6 +49,8 @@ export interface Receipt {
   readonly reason: string | null
   /** How many further copies arrived. */
   readonly duplicates: number
+  /** Whether it was stored from the provider's list of events, since no notification had come. */
+  readonly reconciled: boolean
   readonly providerCreatedAt: Date
   readonly receivedAt: Date
 }

@@ -118,7 +118,8 @@ export const makeReceiptPartitions = Effect.map(SqlClient.SqlClient, (sql) => {
     })
 })
 
-export interface NewReceipt extends Omit<Receipt, "reason" | "duplicates"> {
+/** A notification to be stored with its events and deliveries. */
+export interface NewReceipt extends Omit<Receipt, "reason" | "duplicates" | "reconciled"> {
   readonly unreadable: Unreadable | null
   readonly events: ReadonlyArray<MatchedEvent<EventType>>
   /** The account revoked our access: it is disconnected with the receipt, unless it was linked after that. */

@@ -1,7 +1,7 @@
 import { SqlClient, SqlError } from "@effect/sql"
 import { Data, Effect } from "effect"
 import type { HandOff, LocalHandOff } from "../engine/queue/Enqueue.ts"
-import { Batcher, batchIntervalMillis } from "../platform/kit/Fibers.ts"
+import { Batcher, batchIntervalMillis } from "../platform/kit/Concurrency.ts"
 import { newId } from "../platform/kit/Ids.ts"
 import { RequestId } from "../platform/kit/Request.ts"
 import { ofTenant, type Tenant } from "../platform/kit/Tenant.ts"

@@ -82,7 +82,7 @@ type Parts = Effect.Effect.Success<typeof makeParts>
 /** Fetches a snapshot event of a tenant's account from the provider, which keeps it for 30 days. */
 const makeFetchEvent = ({ accounts, provider }: Parts) =>
   Effect.fnUntraced(function* (tenant: Tenant, providerEventId: string) {
-    const fetched = yield* accounts
+    return yield* accounts
       .use(tenant, (account) =>
         // Fetched on the account's behalf, the event may not name the account
         Effect.map(provider.retrieveEvent(account, providerEventId), (event) => ({
@@ -91,8 +91,9 @@ const makeFetchEvent = ({ accounts, provider }: Parts) =>
         }))
       )
       .pipe(Effect.catchTag("ProviderObjectNotFound", (cause) => refuse("event_expired", cause)))
-    return yield* Either.mapLeft(parseProviderEvent(fetched), ({ reason }) => refuseUnreadable(reason))
   })
+
+const readable = (event: unknown) => Either.mapLeft(parseProviderEvent(event), ({ reason }) => refuseUnreadable(reason))
 
 const makeContextOf = ({ receipts }: Parts) =>
   Effect.fnUntraced(function* (
@@ -133,7 +134,7 @@ const makeStores = ({ receipts, record, records }: Parts) => {
 
   /** Stores an event as its notification would have been. If that arrives later, it counts as a copy. */
   const storeLost =
-    (event: ProviderEvent, author: Author): Store =>
+    (event: ProviderEvent, author: Author | null): Store =>
     (tenant, decision) =>
       Effect.gen(function* () {
         if (decision.outcome === "unlinked") {
@@ -152,7 +153,8 @@ const makeStores = ({ receipts, record, records }: Parts) => {
           ...decision
         })
         if (first) {
-          yield* record(tenant, author, event.id)
+          yield* records.markReconciled(tenant.environment, event.id)
+          if (author !== null) yield* record(tenant, author, event.id)
         }
         const events = decision.events.map(({ id, matching, type }) => ({
           id,
@@ -257,7 +259,12 @@ export const makeReplay = Effect.gen(function* () {
       const store = stores.storeMissing(receipt, author)
       if (!isOfAMoment(receipt)) {
         yield* requireDeliveries(receipt, tenant)
-        return yield* replaySnapshot(receipt, yield* fetchEvent(tenant, receipt.providerEventId), context, store)
+        return yield* replaySnapshot(
+          receipt,
+          yield* readable(yield* fetchEvent(tenant, receipt.providerEventId)),
+          context,
+          store
+        )
       }
       // A notification that could not be read was never reported
       return receipt.outcome === "malformed"
@@ -265,8 +272,11 @@ export const makeReplay = Effect.gen(function* () {
         : yield* replayStored(receipt, tenant, context, store)
     }),
 
-    takeIn: Effect.fnUntraced(function* (tenant: Tenant, providerEventId: string, author: Author) {
-      const event = yield* fetchEvent(tenant, providerEventId)
+    fetchEvent,
+
+    /** Stores an event that left no receipt, as the provider has it. Without an author, nothing is audited. */
+    takeIn: Effect.fnUntraced(function* (tenant: Tenant, found: unknown, author: Author | null) {
+      const event = yield* readable(found)
       if (event.livemode !== (tenant.environment === "production")) {
         return yield* refuse("wrong_mode")
       }

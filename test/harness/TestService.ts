@@ -129,6 +129,8 @@ export const testSettings: ServiceOptions["settings"] = {
   console: true,
   smtpUrl: Option.none(),
   mailFrom: "connected-payments <no-reply@payments.example>",
+  // Tests lose notifications on purpose
+  reconciliation: false,
   receiptRetention: Duration.days(400),
   auditRetention: Duration.days(730),
   delivery: {

@@ -7,6 +7,7 @@ import { basename, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { Effect, Schema } from "effect"
+import { build } from "esbuild"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { freePort } from "../harness/FreePort.ts"
 import { packumentsOf, startRegistry } from "./LocalRegistry.ts"
@@ -241,6 +242,30 @@ describe("the package", () => {
       console.log("products" in Api.groups, typeof RateLimitExceeded, typeof makeClient)`
     const { stdout } = await run(process.execPath, ["--input-type=module", "-e", script], { cwd: project })
     expect(stdout.trim()).toBe("true function function")
+  })
+
+  it("can be bundled: what clients and consumers import whole, the service with its packages left out", async () => {
+    const script = `
+      import { Api } from "connected-payments/api"
+      import { makeClient } from "connected-payments/client"
+      import { verifyWebhook } from "connected-payments/webhooks"
+      console.log("products" in Api.groups, typeof makeClient, typeof verifyWebhook)`
+    const common = { bundle: true, platform: "node", format: "esm" } as const
+    const alone = join(directory, "bundles", "alone.mjs")
+    await build({
+      ...common,
+      stdin: { contents: script, resolveDir: project },
+      outfile: alone,
+      // What esbuild's own manual gives modules whose dependencies call require
+      banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url)' }
+    })
+    expect((await run(process.execPath, [alone])).stdout.trim()).toBe("true function function")
+    const service = join(project, "bundled.mjs")
+    const entry = join(root, "test/examples/embedding/own-events.ts")
+    await build({ ...common, entryPoints: [entry], outfile: service, packages: "external" })
+    expect((await run(process.execPath, [service], { cwd: project })).stdout).toContain(
+      "own events: order.shipped, 1 delivery"
+    )
   })
 
   it("is installed by the guide's line beside the peers that it takes, not those of their next major", {

@@ -8,7 +8,7 @@ import {
   TestEnvironmentRequired,
   ValidationFailed
 } from "../../platform/errors/Errors.ts"
-import { makeFairSemaphore } from "../../platform/kit/Fibers.ts"
+import { makeFairSemaphore } from "../../platform/kit/Concurrency.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
 import { makeStreamPoller, type Poll, settledTime } from "./StreamPoller.ts"

@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks"
 import { Array, type Context, Duration, Effect, Schedule } from "effect"
-import { batchIntervalMillis, turnOfEventLoop } from "../../platform/kit/Fibers.ts"
+import { batchIntervalMillis, turnOfEventLoop } from "../../platform/kit/Concurrency.ts"
 import type { DeliveryId } from "../../platform/kit/Ids.ts"
 import type { Attempts } from "../attempts/Attempts.ts"
 import type { NextStep } from "../attempts/Outcome.ts"

@@ -1,7 +1,7 @@
 import type { SqlClient, SqlError, Statement } from "@effect/sql"
 import { Duration, Effect } from "effect"
 import type { ServiceUnavailable } from "../../platform/errors/Errors.ts"
-import { Batcher, maxPermitWaiters, permitRefused, permitTimeoutMillis } from "../../platform/kit/Fibers.ts"
+import { Batcher, maxPermitWaiters, permitRefused, permitTimeoutMillis } from "../../platform/kit/Concurrency.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { type RateLimitPolicy, type Taken, takeTokens } from "../../platform/kit/RateLimitStatements.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"

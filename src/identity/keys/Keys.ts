@@ -9,8 +9,8 @@ import {
   type WorkspaceAccessRequired
 } from "../../platform/errors/Errors.ts"
 import { makeAudit } from "../../platform/kit/Audit.ts"
+import { BoundedMap, monotonicMillis } from "../../platform/kit/Concurrency.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
-import { BoundedMap, monotonicMillis } from "../../platform/kit/Fibers.ts"
 import { newId, type OrganizationId } from "../../platform/kit/Ids.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"

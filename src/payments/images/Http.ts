@@ -10,7 +10,7 @@ import {
 } from "../../platform/errors/Errors.ts"
 import { BaseApi } from "../../platform/kit/BaseApi.ts"
 import { clientNetwork } from "../../platform/kit/ClientAddress.ts"
-import { makeFairSemaphore } from "../../platform/kit/Fibers.ts"
+import { makeFairSemaphore } from "../../platform/kit/Concurrency.ts"
 import { hasEntityTag } from "../../platform/kit/Request.ts"
 import type { TrustedProxies } from "../../platform/settings/Forms.ts"
 import { Accounts } from "../Accounts.ts"

@@ -1,7 +1,7 @@
 import type { SqlClient } from "@effect/sql"
 import { Effect, Layer, Option, Stream } from "effect"
 import { ServiceUnavailable } from "../../platform/errors/Errors.ts"
-import { BoundedSemaphore } from "../../platform/kit/Fibers.ts"
+import { BoundedSemaphore } from "../../platform/kit/Concurrency.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
 import { type ImageName, ImageStore } from "./ImageStore.ts"
 import { makeImagesRepo } from "./ImagesRepo.ts"

@@ -17,7 +17,8 @@ export interface TimeOfEvents {
   readonly until?: Date | undefined
 }
 
-export interface ListedEvent {
+/** An event as it was sent, with the fields that every event has. */
+export interface ListedEvent extends ProviderObject {
   readonly id: string
   readonly type: string
   /** Unix seconds. */
@@ -40,8 +41,15 @@ export interface NotificationsPort {
 
   /** A snapshot event as it was sent; the provider keeps it for 30 days. */
   readonly retrieveEvent: (account: ConnectedAccount, id: string) => ProviderCall<ProviderObject>
-  /** Newest first; the provider keeps them for 30 days. Fails if there are more than 100,000. */
-  readonly listEvents: (account: ConnectedAccount, within: TimeOfEvents) => ProviderCall<ReadonlyArray<ListedEvent>>
+  /**
+   * Hands over the account's snapshot events of a time range, newest first, page by page, until `take` answers that it
+   * wants no more; the provider keeps them for 30 days. Fails if there are more than 100,000.
+   */
+  readonly listEvents: (
+    account: ConnectedAccount,
+    within: TimeOfEvents,
+    take: (page: ReadonlyArray<ListedEvent>) => Effect.Effect<boolean>
+  ) => ProviderCall<void>
   /** All items of a subscription; the subscription in an event may list only some of them. */
   readonly listSubscriptionItems: (
     account: ConnectedAccount,

@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Context, Data, Duration, Effect, Layer, Option } from "effect"
 import { RateLimitExceeded, type ServiceUnavailable } from "../errors/Errors.ts"
 import { orUnavailable } from "../storage/Database.ts"
-import { BoundedMap, BoundedSemaphore, monotonicMillis } from "./Fibers.ts"
+import { BoundedMap, BoundedSemaphore, monotonicMillis } from "./Concurrency.ts"
 import { cleanAfter, nameOf, type RateLimitPolicy, takeFrom } from "./RateLimitStatements.ts"
 import { ResponseHeaders } from "./Request.ts"
 

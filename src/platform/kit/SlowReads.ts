@@ -1,6 +1,6 @@
 import { Context, Effect, Layer, Scope } from "effect"
 import { RateLimitExceeded, ServiceUnavailable } from "../errors/Errors.ts"
-import { makeFairSemaphore } from "./Fibers.ts"
+import { makeFairSemaphore } from "./Concurrency.ts"
 import type { Tenant } from "./Tenant.ts"
 
 const patience = "2 seconds"

@@ -287,6 +287,11 @@ export const definitions = {
       about: "how long finished deliveries and their payloads are kept"
     })
   }),
+  reconciliation: setting("RECONCILIATION", flag, {
+    default: true,
+    about:
+      "whether one process compares the provider's events of all connected accounts with the receipts, every ten minutes, and stores those whose notifications never came; it takes at most 1 % of the provider's rate limit"
+  }),
   // The provider can repeat a notification for 30 days, and only its receipt shows that it is known
   receiptRetention: setting("RECEIPT_RETENTION", duration({ min: "30 days" }), {
     default: "400 days",

@@ -1,7 +1,7 @@
 import { SqlClient, SqlError } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
 import { Context, Data, Effect, Either, identity, Layer, Option, Redacted, Schedule } from "effect"
-import { monotonicMillis } from "../kit/Fibers.ts"
+import { monotonicMillis } from "../kit/Concurrency.ts"
 import { readDatabaseUrl } from "../settings/DatabaseUrl.ts"
 import { sqlState } from "../telemetry/ServerErrors.ts"
 import { isInTransaction, isUnavailable, openedOnDemand, withSqlErrors } from "./Database.ts"

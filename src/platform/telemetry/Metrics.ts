@@ -37,6 +37,12 @@ export const metricTable = {
     about:
       "Notifications that could not be read, by the provider's type and the unreadable part: the `event` itself, its `object`, the `account`, what `filters` look at"
   },
+  "connected_payments.notification.reconciled.count": {
+    kind: "counter",
+    unit: "{event}",
+    attributes: ["environment"],
+    about: "Events of the provider that were stored from its list, since no notification had left a receipt"
+  },
   "connected_payments.delivery.attempt.duration": {
     kind: "histogram",
     unit: "s",

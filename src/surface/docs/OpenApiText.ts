@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises"
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect, Layer } from "effect"
-import { cachedForever } from "../../platform/kit/Fibers.ts"
+import { cachedForever } from "../../platform/kit/Concurrency.ts"
 import { codeFolder } from "../../platform/settings/PackageFolders.ts"
 import { documentPaths } from "./ApiReference.ts"
 import { openApiDocument } from "./OpenApiDocument.ts"

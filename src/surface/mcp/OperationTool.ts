@@ -166,11 +166,11 @@ const compact = (value: unknown, depth = 0): unknown => {
   )
 }
 
-/** A page of the provider's objects, compact, with the fields in the contract alone. */
-const compactPage = (page: unknown, known: ReadonlyArray<PropertyKey>): unknown => {
+/** A page of the provider's objects, compact, with the fields in the contract alone if it knows them. */
+const compactPage = (page: unknown, known?: ReadonlyArray<PropertyKey>): unknown => {
   const { data, has_more } = Predicate.isRecord(page) ? page : {}
   const items = Array.isArray(data) ? data.filter(Predicate.isRecord) : []
-  return { has_more, data: items.map((item) => compact(Struct.pick(item, ...known))) }
+  return { has_more, data: items.map((item) => compact(known === undefined ? item : Struct.pick(item, ...known))) }
 }
 
 /** Returns the contract's declaration of an operation. Throws if it has no permission. */
@@ -209,10 +209,8 @@ const operationTool =
     const reads = options.reads ?? endpoint.method === "GET"
     const resource = isProviders(endpoint) ? resourceOf(group, operation) : undefined
     const outputSchema = isProviders(endpoint) ? answerSchema(resource, isPage(endpoint)) : undefined
-    const listed =
-      resource !== undefined && isPage(endpoint)
-        ? SchemaAST.getPropertySignatures(resource.schema.ast).map((field) => field.name)
-        : undefined
+    const isList = isProviders(endpoint) && isPage(endpoint)
+    const known = resource && SchemaAST.getPropertySignatures(resource.schema.ast).map((field) => field.name)
     const query = queryFields(endpoint)
     const ids = idFields(endpoint, idName)
     const annotations: ToolAnnotations = reads
@@ -280,7 +278,7 @@ const operationTool =
       annotations,
       input: inputOf(
         Option.orElse(Option.fromNullable(options.body), () => endpoint.payloadSchema),
-        { ...ids, ...query, ...(listed === undefined ? {} : full) },
+        { ...ids, ...query, ...(isList ? full : {}) },
         Option.isSome(endpoint.headersSchema) ? repeats : undefined
       ),
       output: Schema.make<unknown, unknown>((options.output ?? endpoint.successSchema).ast),
@@ -289,7 +287,7 @@ const operationTool =
         args["idempotencyKey"] === undefined && repeats === "derived"
           ? callFromLast(principal, args)
           : Effect.map(call(principal, args, args["idempotencyKey"]), (answer) =>
-              listed === undefined || full === true ? answer : compactPage(answer, listed)
+              isList && full !== true ? compactPage(answer, known) : answer
             )
     })
   }

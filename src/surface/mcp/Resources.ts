@@ -8,7 +8,7 @@ import {
   eventSchemaPath,
   type JsonSchema
 } from "../../events/JsonSchemas.ts"
-import { cachedForever } from "../../platform/kit/Fibers.ts"
+import { cachedForever } from "../../platform/kit/Concurrency.ts"
 import { type GuidesNotFound, readGuides } from "../docs/Guides.ts"
 
 /** Resources for agents: the documents that the service publishes for everybody. */

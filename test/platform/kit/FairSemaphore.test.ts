@@ -1,5 +1,5 @@
 import { Effect, Exit, Fiber, Scope, TestClock } from "effect"
-import { makeFairSemaphore } from "../../../src/platform/kit/Fibers.ts"
+import { makeFairSemaphore } from "../../../src/platform/kit/Concurrency.ts"
 import { expect, it } from "../../harness/Tests.ts"
 
 const turns = Effect.map(

@@ -45,9 +45,13 @@ const words = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.to
 /** The tools of the provider's operations, by what they do to what: `list_products`, `cancel_subscription`. */
 const providerTools = operations.flatMap(({ group, method, name, path }) => {
   const [, below] = /\{organizationId\}(\/provider\/.*)$/.exec(path.replaceAll(/:(\w+)/g, "{$1}")) ?? []
-  if (below === undefined || `${group}.${name}` === "checkoutPages.delete" || group === "productImages") return []
+  if (below === undefined || group === "productImages") return []
   const [all, one] = [words(group), words(group).replace(/s$/, "")]
-  const named: Readonly<Record<string, string>> = { list: `list_${all}`, lineItems: `list_${one}_line_items` }
+  const named: Readonly<Record<string, string>> = {
+    list: `list_${all}`,
+    payments: "search_payments",
+    lineItems: `list_${one}_line_items`
+  }
   const ofAccount = name === "get" ? "get_account" : `get_${words(name)}`
   const tool = group === "account" ? ofAccount : (named[name] ?? `${name}_${one}`)
   return [[tool, [method.toLowerCase(), below] as const] as const]

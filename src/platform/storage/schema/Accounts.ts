@@ -31,6 +31,8 @@ export const accounts = Effect.gen(function* () {
       -- When a link of a connected account last found that the provider gives access to it; null: not since it was linked.
       -- What was given back before that is over, whenever its notification comes
       access_confirmed_at timestamptz,
+      -- Until when the provider's list of events was compared with the receipts
+      reconciled_until timestamptz,
       PRIMARY KEY (organization_id, environment),
       -- One account belongs to one organization: its notifications must have one owner
       CONSTRAINT provider_accounts_account UNIQUE (environment, account_id),

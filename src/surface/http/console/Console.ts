@@ -1,7 +1,7 @@
 import { HttpApiBuilder, HttpRouter, type HttpServerRequest, type HttpServerResponse } from "@effect/platform"
 import { Effect, Layer } from "effect"
 import { MethodNotAllowed, ResourceNotFound } from "../../../platform/errors/Errors.ts"
-import { cachedForever } from "../../../platform/kit/Fibers.ts"
+import { cachedForever } from "../../../platform/kit/Concurrency.ts"
 import { escaped, iconLink } from "../../../platform/kit/Html.ts"
 import { htmlDocument, htmlType, policyHeaders } from "../../../platform/kit/Page.ts"
 import { publishedDocument } from "../../docs/PublishedDocument.ts"
