@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto"
-import { Duration, Effect, FiberSet, Queue, Ref, Schedule, type Scope } from "effect"
+import { Duration, Effect, FiberSet, Queue, Random, Record, Ref, type Scope } from "effect"
 import { Agent, request } from "undici"
 import type { EmulatorError } from "../EmulatorError.ts"
 import type { Delivery, Entry, WebhookTarget } from "../Records.ts"
@@ -29,11 +29,12 @@ const attemptTimeout = Duration.seconds(10)
 /** Maximum number of concurrent attempts, which start in the order of their events. */
 const concurrency = 32
 
-/** From 200 ms, doubling up to 5 s, with jitter; retries forever. */
-const backoff = Schedule.exponential("200 millis").pipe(
-  Schedule.jittered,
-  Schedule.modifyDelay((_, delay) => Duration.min(delay, Duration.seconds(5)))
-)
+/**
+ * How long a refused notification rests: from 200 ms, doubling up to 5 s, and so that all that rest make at most 100
+ * attempts a second.
+ */
+const restOf = (attempts: number, resting: number): Duration.Duration =>
+  Duration.millis(Math.max(Math.min(200 * 2 ** (attempts - 1), 5000), resting * 10))
 
 interface Outcome {
   readonly status: number | null
@@ -157,39 +158,51 @@ export const makeNotifier = (store: Store, secrets: Secrets): Effect.Effect<Noti
       snapshot: yield* makeEntry(store, "snapshot", secrets.snapshot),
       thin: yield* makeEntry(store, "thin", secrets.thin)
     }
-    const permits = yield* Effect.makeSemaphore(concurrency)
-
     const attempts = new Map<string, number>()
 
+    /** Makes one attempt; true if there is nothing left to do. */
     const attempt = Effect.fnUntraced(function* (pending: PendingDelivery) {
       const { secret, whenNamed } = entries[pending.entry]
       const target = yield* whenNamed
       const loaded = yield* load(store, pending, target)
-      if (loaded === undefined) return
+      if (loaded === undefined) return true
       const timestamp = yield* unixSeconds
       const body = JSON.stringify(loaded.payload, null, 2)
       const outcome = yield* post(agent, target.url, body, signatureHeader(secret, timestamp, body))
       const made = (attempts.get(pending.event) ?? loaded.attempts) + 1
       attempts.set(pending.event, made)
       yield* record(store, pending, made, outcome)
-      if (!isSuccess(outcome)) return yield* Effect.fail("again" as const)
-      attempts.delete(pending.event)
+      if (isSuccess(outcome)) attempts.delete(pending.event)
+      return isSuccess(outcome)
     })
 
-    const deliver = (pending: PendingDelivery): Effect.Effect<void> =>
-      entries[pending.entry].whenNamed.pipe(
-        Effect.zipRight(permits.withPermits(1)(attempt(pending))),
-        Effect.tapError((error) =>
-          error === "again" ? Effect.void : Effect.logError("A notification could not be recorded", error)
-        ),
-        Effect.retry(backoff),
-        // The schedule is endless, so no failure gets here
-        Effect.orDie
+    const resting = yield* FiberSet.make<unknown>()
+
+    const deliver = (pending: PendingDelivery) =>
+      attempt(pending).pipe(
+        Effect.catchAll((error) => Effect.as(Effect.logError("A notification could not be recorded", error), false)),
+        Effect.flatMap((isDone) => {
+          if (isDone) return Effect.void
+          const rest = Effect.zipWith(FiberSet.size(resting), Random.nextRange(0.8, 1.2), (others, jitter) =>
+            Duration.times(restOf(attempts.get(pending.event) ?? 1, others), jitter)
+          )
+          const again = Effect.zipRight(Effect.flatMap(rest, Effect.sleep), Queue.offer(queues[pending.entry], pending))
+          return FiberSet.run(resting, again)
+        })
       )
 
-    const deliveries = yield* FiberSet.make<void>()
+    // As many fibers as attempts at a time: thousands that wait for one permit would all wake up for each
+    const queues = {
+      snapshot: yield* Queue.unbounded<PendingDelivery>(),
+      thin: yield* Queue.unbounded<PendingDelivery>()
+    }
+    for (const [entry, queue] of Record.toEntries(queues)) {
+      const loop = Effect.forever(Effect.flatMap(Queue.take(queue), deliver))
+      const loops = Effect.replicateEffect(loop, concurrency, { concurrency, discard: true })
+      yield* Effect.forkScoped(Effect.zipRight(entries[entry].whenNamed, loops))
+    }
     yield* Queue.take(store.outbox).pipe(
-      Effect.flatMap((pending) => FiberSet.run(deliveries, deliver(pending))),
+      Effect.flatMap((pending) => Queue.offer(queues[pending.entry], pending)),
       Effect.forever,
       Effect.forkScoped
     )
