@@ -26,7 +26,7 @@ LABEL org.opencontainers.image.title=connected-payments org.opencontainers.image
 ENV NODE_ENV=production MODE=production HOST=0.0.0.0 PORT=8080
 WORKDIR /app
 # What the bundles in dist leave outside: OpenTelemetry's packages
-COPY --from=dependencies /app/node_modules ./node_modules
+COPY --from=dependencies /app/node_modules/@opentelemetry ./node_modules/@opentelemetry
 COPY --from=build /app/dist ./dist
 # The guides that are served at /docs
 COPY --from=build /app/src/docs ./src/docs

@@ -6,7 +6,6 @@ import { filesOf } from "./harness/Sources.ts"
 
 const root = fileURLToPath(new URL("../src", import.meta.url))
 
-/** A module of the service: what it imports, with types and without. */
 interface Module {
   readonly path: string
   readonly lines: number
@@ -155,7 +154,10 @@ describe("the service's modules", () => {
     expect(values).toEqual([])
     const packages = own.flatMap(({ packages, path }) =>
       packages
-        .filter((name) => !/^(preact(\/hooks)?|@preact\/signals|wouter-preact|d3-scale|d3-shape)$/.test(name))
+        .filter(
+          (name) =>
+            !/^(preact(\/hooks)?|@preact\/signals|wouter-preact(\/use-browser-location)?|d3-scale|d3-shape)$/.test(name)
+        )
         .filter((name) => !(path === "console/api/Types.ts" && /^(effect|@effect\/platform)$/.test(name)))
         .map((name) => `${path} → ${name}`)
     )

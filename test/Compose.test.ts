@@ -74,8 +74,8 @@ const series = new Map(
     const base = `${name.replaceAll(".", "_")}${endFor(unit, kind)}`
     const labels = new Set([
       ...attributes.map((attribute) => attribute.replaceAll(".", "_")),
-      // What every exporter for Prometheus tells processes apart by
-      "instance",
+      // Of every metric, and what every exporter for Prometheus tells processes apart by
+      ...["installation", "role", "instance"],
       "le"
     ])
     const names =
@@ -114,7 +114,7 @@ const queriesIn = (value: unknown): ReadonlyArray<string> =>
 
 describe("what operators look at", () => {
   const dashboard: unknown = JSON.parse(text("src/operating/monitoring/dashboard.json"))
-  const alerts: unknown = parse(text("src/operating/monitoring/alerts.yaml"))
+  const alerts: unknown = parse(text("src/operating/monitoring/prometheus-alerts.yaml"))
 
   it("asks for metrics and labels that the service has", () => {
     const onMetrics = queriesIn(dashboard).filter((query) => !query.includes("count_over_time"))
@@ -126,36 +126,6 @@ describe("what operators look at", () => {
     const shown = queriesIn(dashboard).join("\n")
     const bases = Object.keys(metricTable).filter((name) => name !== "nodejs.eventloop.delay.mean")
     expect(bases.filter((name) => !shown.includes(name.replaceAll(".", "_")))).toEqual([])
-  })
-
-  it("has an alert for late deliveries, failed attempts and notifications that were not stored or can't be read", () => {
-    const Rules = Schema.Struct({
-      groups: Schema.Array(
-        Schema.Struct({
-          rules: Schema.Array(
-            Schema.Struct({
-              uid: Schema.String,
-              title: Schema.String,
-              condition: Schema.Literal("B"),
-              annotations: Schema.Struct({ summary: Schema.String, description: Schema.String })
-            })
-          )
-        })
-      )
-    })
-    const rules = Schema.decodeUnknownSync(Rules)(alerts).groups.flatMap((group) => group.rules)
-    expect(rules.map(({ uid }) => uid)).toEqual(
-      expect.arrayContaining([
-        "oldest-due",
-        "queue-unknown",
-        "attempt-failures",
-        "inbound-unavailable",
-        "unreadable-notifications"
-      ])
-    )
-    // Each says where in the guide it is told what to do
-    const guide = text("src/docs/guides/operating.md")
-    for (const { title } of rules) expect(guide).toContain(`### ${title}\n`)
   })
 })
 
@@ -211,7 +181,6 @@ const dockerfile = text("Dockerfile").replaceAll("\\\n", " ")
 const stages = dockerfile.split(/^FROM /m).slice(1)
 const lastStage = stages.at(-1) ?? ""
 
-/** Runs the image's health check on a port. */
 const healthCheck = (port: number) => {
   const [, command = "[]"] = /HEALTHCHECK[^[]*CMD (\[.*\])/.exec(lastStage) ?? []
   const [file = "", ...args] = Schema.decodeUnknownSync(Schema.parseJson(Schema.Array(Schema.String)))(command)
@@ -228,12 +197,12 @@ describe("the Dockerfile", () => {
     expect(stages[1]).toMatch(/npm ci .*--omit=dev --omit=optional/)
   })
 
-  it("is built on one image, of the Node that `engines` says is tested last, by an argument that can be a digest", () => {
+  it("is built on one image, of the newest Node that is tested, by an argument that can be a digest", () => {
     const [, image = ""] = /^ARG NODE_IMAGE=(\S+)$/m.exec(dockerfile) ?? []
     const major = /^node:(\d+)-/.exec(image)?.[1]
     expect(stages.filter((stage) => !/^\$\{NODE_IMAGE\}/.test(stage))).toEqual([])
     expect(services["data-owner"]?.image).toBe(image)
-    expect(text("package.json")).toMatch(new RegExp(`"node": "[^"]*\\|\\| \\^?${major}\\b`))
+    expect(text(".ci/run")).toContain(`--package=node@${major} `)
   })
 
   it("copies what is there and what is not kept from it", () => {

@@ -1,11 +1,53 @@
 import { randomUUID } from "node:crypto"
+import { createServer } from "node:http"
+import { Readable } from "node:stream"
+import type { ReadableStream } from "node:stream/web"
+import { NodeSdk } from "@effect/opentelemetry"
+import {
+  FetchHttpClient,
+  HttpApi,
+  HttpApiBuilder,
+  HttpApiEndpoint,
+  HttpApiGroup,
+  HttpRouter,
+  HttpServer,
+  HttpServerResponse
+} from "@effect/platform"
+import { NodeHttpServer } from "@effect/platform-node"
 import { SqlClient } from "@effect/sql"
+import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Layer, Option, Redacted } from "effect"
-import { embeddedEventsLayer, embeddedServiceLayer } from "../src/app/Embedding.ts"
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  PeriodicExportingMetricReader
+} from "@opentelemetry/sdk-metrics"
+import { Context, Effect, Layer, Option, Redacted, Schema, type Scope, TestClock } from "effect"
+import pg from "pg"
+import { ApiKeyCheck, requirePermission } from "../src/app/ApiKeyCheck.ts"
+import {
+  type EmbeddedServiceOptions,
+  embeddedAppLayer,
+  embeddedEventsLayer,
+  embeddedServiceLayer
+} from "../src/app/Embedding.ts"
+import { LocalProvider } from "../src/app/testing/index.ts"
+import { makeClient } from "../src/client/index.ts"
+import { Endpoints } from "../src/destinations/endpoints/Endpoints.ts"
+import { Keys } from "../src/identity/keys/Keys.ts"
 import { Organizations } from "../src/identity/organizations/Organizations.ts"
+import { Principal } from "../src/identity/Principal.ts"
+import { Accounts } from "../src/payments/Accounts.ts"
+import { errorSchemas, PermissionDenied } from "../src/platform/errors/Errors.ts"
 import { OrganizationId } from "../src/platform/kit/Ids.ts"
 import { databaseLayer } from "../src/platform/storage/Database.ts"
+import { Metrics, metricsLayer } from "../src/platform/telemetry/Metrics.ts"
+import { PaymentsApp } from "../src/surface/http/Mounted.ts"
+import { makeConsumer } from "./harness/Consumer.ts"
+import { eventually, type NeverHappened } from "./harness/Eventually.ts"
+import { freePort } from "./harness/FreePort.ts"
+import { listening } from "./harness/Listening.ts"
+import { hasPgBouncer, pgBouncerNote, startPgBouncer } from "./harness/PgBouncer.ts"
 import { createTestDatabase } from "./harness/TestDatabase.ts"
 
 // Two services in one program, each with its own database
@@ -13,9 +55,14 @@ import { createTestDatabase } from "./harness/TestDatabase.ts"
 const masterKeys = [{ id: "test", key: Redacted.make(new Uint8Array(32).fill(3)) }] as const
 
 const events = (type: string) =>
-  embeddedEventsLayer({ source: "shop", catalog: [{ type, description: "Something happened." }], masterKeys })
+  embeddedEventsLayer({
+    source: "shop",
+    catalog: [{ type, description: "Something happened." }],
+    masterKeys,
+    settings: { allowLocalDestinations: true }
+  })
 
-const service = () =>
+const service = (settings: EmbeddedServiceOptions["settings"] = { roles: { api: false, worker: false } }) =>
   embeddedServiceLayer({
     publicUrl: "http://127.0.0.1",
     masterKeys,
@@ -27,7 +74,7 @@ const service = () =>
       checkoutSuccessUrl: "https://shop.example/thanks",
       checkoutCancelUrl: "https://shop.example/cart"
     },
-    settings: { roles: { api: false, worker: false } }
+    settings
   })
 
 const parts = Effect.all({ organizations: Organizations, sql: SqlClient.SqlClient })
@@ -38,7 +85,6 @@ class Other extends Context.Tag("test/Other")<Other, Parts>() {}
 
 const database = () => Layer.unwrapScoped(Effect.map(createTestDatabase(), ({ url }) => databaseLayer({ url })))
 
-/** Registers a tenant and returns its id with those that the database has. */
 const adopt = ({ organizations, sql }: Parts) =>
   Effect.gen(function* () {
     const id = OrganizationId.make(randomUUID())
@@ -63,5 +109,291 @@ const together = <E>(
 describe("two services in one program", () => {
   it.scopedLive("each send a team's own events from their own database", () => together(events), 60_000)
 
-  it.scopedLive("each are whole on their own database", () => together(service), 60_000)
+  it.scopedLive("each are whole on their own database", () => together(() => service()), 60_000)
+})
+
+type Pooled = (url: Redacted.Redacted) => Effect.Effect<{ readonly url: string }, NeverHappened, Scope.Scope>
+
+const onClientOf = <A, E>(
+  layer: Layer.Layer<A, E, PgClient.PgClient | SqlClient.SqlClient>,
+  options: Partial<PgClient.PgClientConfig>,
+  pooled?: Pooled
+) =>
+  Effect.gen(function* () {
+    const { url } = yield* createTestDatabase()
+    const through = pooled === undefined ? url : Redacted.make((yield* pooled(url)).url)
+    return yield* Layer.build(
+      Layer.provideMerge(layer, PgClient.layer({ url: through, maxConnections: 5, ...options }))
+    )
+  })
+
+/** Why such a client is refused. */
+const refusalOf = (options: Partial<PgClient.PgClientConfig>, pooled?: Pooled) =>
+  Effect.map(Effect.flip(onClientOf(events("order.shipped"), options, pooled)), ({ message }) => message)
+
+/** A client with a parser of its own for a type. */
+const parsing = (oid: number): Partial<PgClient.PgClientConfig> => ({
+  types: { getTypeParser: (id: number) => (id === oid ? String : pg.types.getTypeParser(id)) } as pg.CustomTypesConfig
+})
+
+describe("a team's own client", () => {
+  it.scopedLive(
+    "may rename columns and keys: the service's own statements are without that",
+    () =>
+      Effect.gen(function* () {
+        const snake = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+        const camel = (name: string) => name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+        const context = yield* onClientOf(events("order.shipped"), {
+          transformQueryNames: snake,
+          transformResultNames: camel
+        })
+        const author = { kind: "operator", id: "shop" } as const
+        const tenant = { organizationId: OrganizationId.make(randomUUID()), environment: "sandbox" } as const
+        yield* Context.get(context, Organizations).adopt({ id: tenant.organizationId, name: "Bakery", author })
+        const endpoint = yield* Context.get(context, Endpoints).create(
+          { ...tenant, author, permissions: new Set() },
+          {
+            name: "Shop",
+            url: "http://127.0.0.1:9/hook",
+            events: ["order.shipped"],
+            filters: { metadata: { order_id: "4711" } }
+          }
+        )
+        expect(endpoint.filters).toEqual({ metadata: { order_id: "4711" } })
+        const sql = Context.get(context, SqlClient.SqlClient)
+        const [stored] = yield* sql<{ readonly createdAt: Date }>`SELECT created_at FROM payments.organizations`
+        expect(stored?.createdAt).toBeInstanceOf(Date)
+      }),
+    60_000
+  )
+
+  it.scopedLive(
+    "is refused if it would read times or documents as text, or has one connection only",
+    () =>
+      Effect.gen(function* () {
+        expect(yield* refusalOf(parsing(pg.types.builtins.TIMESTAMPTZ))).toContain("its parsers read timestamptz as")
+        expect(yield* refusalOf(parsing(pg.types.builtins.JSONB))).toContain("its parsers read jsonb as")
+        expect(yield* refusalOf({ transformQueryNames: (name) => name.toLowerCase() })).toContain(
+          "transformQueryNames without transformResultNames"
+        )
+        expect(yield* refusalOf({ maxConnections: 1, connectTimeout: "1 second" })).toContain("maxConnections must be")
+      }),
+    60_000
+  )
+
+  it.scopedLive.skipIf(!hasPgBouncer)(
+    `is refused behind a pooler that gives each transaction another connection${pgBouncerNote}`,
+    () =>
+      Effect.gen(function* () {
+        const inTransactionMode = (url: Redacted.Redacted) => startPgBouncer(url, { pool_mode: "transaction" })
+        expect(yield* refusalOf({}, inTransactionMode)).toContain("gives each transaction another connection")
+      }),
+    60_000
+  )
+})
+
+describe("the whole service in a program with a server of its own", () => {
+  it.scopedLive(
+    "leaves that server what it is",
+    () =>
+      Effect.gen(function* () {
+        const port = yield* freePort
+        const payments = service({ host: "127.0.0.1", port })
+        const own = NodeHttpServer.layer(createServer, { host: "127.0.0.1", port: 0 })
+        const context = yield* onClientOf(Layer.mergeAll(own, payments), {})
+        // The last of several layers wins where both give the same service
+        const { address } = Context.get(context, HttpServer.HttpServer)
+        expect(address._tag === "TcpAddress" && address.port).not.toBe(port)
+      }),
+    60_000
+  )
+
+  it.scopedLive(
+    "gives its metrics to that program's own OpenTelemetry",
+    () =>
+      Effect.gen(function* () {
+        const port = yield* freePort
+        const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+        const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })
+        yield* Layer.build(NodeSdk.layer(() => ({ resource: { serviceName: "shop" }, metricReader: reader })))
+        yield* onClientOf(Layer.provide(service({ host: "127.0.0.1", port }), metricsLayer), {})
+        yield* Effect.promise(() => fetch(`http://127.0.0.1:${port}/openapi.json`).then((answer) => answer.text()))
+        yield* Effect.promise(() => reader.forceFlush())
+        const exported = exporter
+          .getMetrics()
+          .flatMap(({ scopeMetrics }) =>
+            scopeMetrics.flatMap(({ metrics }) => metrics.map(({ descriptor }) => descriptor))
+          )
+        expect(exported).toContainEqual(expect.objectContaining({ name: "http.server.request.duration", unit: "s" }))
+      }),
+    60_000
+  )
+
+  it.scoped("reads its gauges every ten seconds, since nobody tells it of an export", () =>
+    Effect.gen(function* () {
+      let looks = 0
+      const metrics = yield* Metrics.pipe(Effect.provide(yield* Layer.build(metricsLayer)))
+      yield* metrics?.observe(Effect.sync(() => void looks++)) ?? Effect.void
+      yield* TestClock.adjust("30 seconds")
+      expect(looks).toBe(3)
+    })
+  )
+})
+
+/** The whole service with the emulator, in a server of the team's own: sells, hears of the payment and delivers. */
+const sellsAndDelivers = (serve: (app: PaymentsApp["Type"]) => Effect.Effect<string, never, Scope.Scope>) =>
+  Effect.gen(function* () {
+    const { emulator, options } = yield* LocalProvider.pipe(Effect.provide(yield* Layer.build(LocalProvider.layer)))
+    const payments = embeddedAppLayer({
+      publicUrl: "http://127.0.0.1/payments",
+      masterKeys,
+      provider: options,
+      settings: { mode: "local", allowLocalDestinations: true, console: false }
+    })
+    const context = yield* onClientOf(payments, {})
+    const baseUrl = yield* serve(Context.get(context, PaymentsApp))
+    yield* emulator.setWebhookUrl(`${baseUrl}/webhooks/provider`)
+    const author = { kind: "operator", id: "shop" } as const
+    const { id: organizationId } = yield* Context.get(context, Organizations).create({
+      name: "Bakery",
+      ownerEmail: "ada@example.com",
+      author
+    })
+    const accountId = yield* emulator.ensureAccount()
+    yield* Context.get(context, Accounts).link({ organizationId, environment: "sandbox" }, accountId, author)
+    const permissions = ["*", "webhook-endpoints:*"] as const
+    const { key } = yield* Context.get(context, Keys).create({ organizationId, name: "Shop", permissions, author })
+    const client = yield* makeClient({ baseUrl, organizationId, apiKey: key })
+    const consumer = yield* makeConsumer
+    yield* client.endpoints.create({ payload: { name: "Shop", url: consumer.url, events: ["payment.succeeded"] } })
+    const product = yield* client.products.create({ payload: { name: "Coffee" } })
+    expect((yield* client.products.get({ path: { id: product.id } })).name).toBe("Coffee")
+    yield* emulator.trigger({ type: "payment_intent.succeeded" })
+    const first = yield* eventually(
+      "a delivery",
+      Effect.sync(() => Option.fromNullable(consumer.received[0]))
+    )
+    expect(JSON.parse(first.body.toString()).type).toBe("payment.succeeded")
+    const ask = (path: string, init?: RequestInit) =>
+      Effect.promise(async () => {
+        const answer = await fetch(`${baseUrl}${path}`, init)
+        return { status: answer.status, body: await answer.text() }
+      })
+    expect((yield* ask("/health/ready")).status).toBe(200)
+    const body = JSON.stringify({ type: "payment_intent.succeeded" })
+    const unsigned = { method: "POST", body, headers: { "stripe-signature": "t=1,v1=00" } }
+    expect(yield* ask("/webhooks/provider", unsigned)).toMatchObject({ status: 400 })
+    expect(yield* ask("/v2/nothing-here")).toMatchObject({ status: 404 })
+    const large = {
+      method: "POST",
+      body: "x".repeat(300_000),
+      headers: { "content-type": "application/json", "x-api-key": Redacted.value(key) }
+    }
+    expect(yield* ask(`/v2/organizations/${organizationId}/provider/products`, large)).toMatchObject({ status: 413 })
+  }).pipe(Effect.provide(FetchHttpClient.layer))
+
+describe("the service in a team's own server", () => {
+  it.scopedLive(
+    "is mounted under a prefix of an Effect server, beside the team's own routes",
+    () =>
+      sellsAndDelivers(({ httpApp }) =>
+        Effect.gen(function* () {
+          const router = HttpRouter.empty.pipe(
+            HttpRouter.get("/hello", HttpServerResponse.text("ours")),
+            HttpRouter.mountApp("/payments", httpApp, { includePrefix: false })
+          )
+          const server = yield* Layer.build(
+            HttpServer.serve(router).pipe(
+              Layer.provideMerge(NodeHttpServer.layer(createServer, { host: "127.0.0.1", port: 0 }))
+            )
+          )
+          const { address } = Context.get(server, HttpServer.HttpServer)
+          const origin = `http://127.0.0.1:${address._tag === "TcpAddress" ? address.port : 0}`
+          const own = yield* Effect.promise(() => fetch(`${origin}/hello`).then((answer) => answer.text()))
+          expect(own).toBe("ours")
+          return `${origin}/payments`
+        }).pipe(Effect.orDie)
+      ),
+    60_000
+  )
+
+  it.scopedLive(
+    "answers the requests of any other server, as a function from Request to Response",
+    () =>
+      sellsAndDelivers((app) =>
+        Effect.gen(function* () {
+          const server = createServer(async (incoming, outgoing) => {
+            const hasBody = incoming.method !== "GET" && incoming.method !== "HEAD"
+            const request = new Request(`http://own${incoming.url}`, {
+              method: incoming.method ?? "GET",
+              headers: new Headers(Object.entries(incoming.headers).map(([name, value]) => [name, String(value)])),
+              ...(hasBody ? { body: Readable.toWeb(incoming), duplex: "half" } : {})
+            } as RequestInit)
+            const { body, headers, status } = await app.fetch(request, incoming.socket.remoteAddress)
+            outgoing.writeHead(status, Object.fromEntries(headers))
+            if (body === null) outgoing.end()
+            else Readable.fromWeb(body as ReadableStream).pipe(outgoing)
+          })
+          return `http://127.0.0.1:${yield* listening(server)}`
+        })
+      ),
+    60_000
+  )
+
+  it.scopedLive(
+    "lends it the check of API keys for the team's own groups",
+    () =>
+      Effect.gen(function* () {
+        const context = yield* onClientOf(service(), {})
+        const author = { kind: "operator", id: "shop" } as const
+        const { id: organizationId } = yield* Context.get(context, Organizations).create({
+          name: "Bakery",
+          ownerEmail: "grace@example.com",
+          author
+        })
+        const keyWith = (permission: "products:read" | "payments:read") =>
+          Context.get(context, Keys).create({ organizationId, name: permission, permissions: [permission], author })
+        const orders = HttpApiGroup.make("orders")
+          .add(
+            HttpApiEndpoint.get("list", "/orders").addSuccess(Schema.String).addError(errorSchemas(PermissionDenied))
+          )
+          .middleware(ApiKeyCheck)
+        const api = HttpApi.make("shop").add(orders)
+        const handlers = HttpApiBuilder.group(api, "orders", (of) =>
+          of.handle("list", () =>
+            Effect.zipRight(
+              requirePermission("products:read"),
+              Effect.map(Principal, (caller) => caller.organizationId)
+            )
+          )
+        )
+        const { handler } = HttpApiBuilder.toWebHandler(
+          Layer.mergeAll(
+            HttpApiBuilder.api(api).pipe(
+              Layer.provide(handlers),
+              Layer.provide(ApiKeyCheck.layer),
+              Layer.provide(Layer.succeedContext(context))
+            ),
+            NodeHttpServer.layerContext
+          )
+        )
+        const ask = (key: string | undefined) =>
+          Effect.promise(async () => {
+            const answer = await handler(
+              new Request("http://shop/orders", key === undefined ? {} : { headers: { "x-api-key": key } })
+            )
+            return { status: answer.status, body: await answer.json() }
+          })
+        const [right, other] = yield* Effect.all([keyWith("products:read"), keyWith("payments:read")])
+        expect(yield* ask(Redacted.value(right.key))).toEqual({ status: 200, body: organizationId })
+        expect(yield* ask(Redacted.value(other.key))).toMatchObject({
+          status: 403,
+          body: { code: "permission_denied" }
+        })
+        expect(yield* ask(undefined)).toMatchObject({ status: 401, body: { code: "api_key_invalid" } })
+        expect(yield* ask("sk_test_unknown")).toMatchObject({ status: 401, body: { code: "api_key_invalid" } })
+        expect(yield* ask("x".repeat(10_000))).toMatchObject({ status: 401, body: { code: "api_key_invalid" } })
+      }),
+    60_000
+  )
 })

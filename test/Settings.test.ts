@@ -1,6 +1,9 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Either, Option, Redacted } from "effect"
-import { readSettings, type SettingsShape } from "../src/platform/settings/Settings.ts"
+import { misspeltSettings, readSettings, type SettingsShape } from "../src/platform/settings/Settings.ts"
 
 type Variables = Readonly<Record<string, string>>
 
@@ -380,6 +383,58 @@ describe("production", () => {
     expect(good({ SMTP_URL: "smtp://mail:1025?ignoreTLS=true", PUBLIC_URL: "http://127.0.0.1:8080" }).mode).toBe(
       "local"
     )
+  })
+
+  it("does not start with a database elsewhere whose connections may be plain", () => {
+    const problemsOf = (name: string, url: string) =>
+      refusal({ ...production, [name]: url }).map((line) => line.split(" with")[0])
+    for (const name of ["DATABASE_URL", "DATABASE_DIRECT_URL", "DATABASE_READ_URL"]) {
+      for (const host of ["db.example", "db.example,10.0.0.2", "8.8.8.8"]) {
+        for (const query of ["", "?sslmode=prefer", "?sslmode=disable", "?ssl=0"]) {
+          const url = `postgresql://u:s3cr3t@${host}/payments${query}`
+          expect(problemsOf(name, url), url).toEqual([`${name}: must have sslmode=verify-full`])
+        }
+      }
+    }
+    for (const url of [
+      ...["db.example/p?sslmode=require", "8.8.8.8,db.example/p?sslmode=verify-full", "db.example/p?ssl=true"],
+      ...[
+        "127.0.0.1/p",
+        "localhost/p",
+        "[::1]:5432/p",
+        "/p?host=/run",
+        "10.1.2.3,[fd00::1]/p",
+        "postgres/p",
+        "db.internal/p"
+      ]
+    ]) {
+      expect(problemsOf("DATABASE_URL", `postgresql://${url}`), url).toEqual([])
+    }
+    expect(good({ DATABASE_URL: "postgresql://u:p@db.example/payments" }).mode).toBe("local")
+  })
+
+  it("reads a secret from a file, and says which file can't be read or is wrong, but nothing of it", () => {
+    const file = join(mkdtempSync(join(tmpdir(), "connected-payments-")), "keys")
+    writeFileSync(file, `${production.MASTER_KEYS}\n`)
+    const fromFile = { ...without(production, "MASTER_KEYS"), MASTER_KEYS_FILE: file }
+    expect(Option.map(good(fromFile).masterKeys, ([{ id }]) => id)).toEqual(Option.some("k1"))
+    expect(refusal({ ...fromFile, MASTER_KEYS_FILE: `${file}-of-nobody` })).toEqual([
+      "MASTER_KEYS_FILE: the file can't be read (ENOENT)"
+    ])
+    writeFileSync(file, "s3cr3t")
+    const [wrong, ...more] = refusal(fromFile)
+    expect([wrong, more]).toEqual([expect.stringMatching(/^MASTER_KEYS: must be a list/), []])
+    expect(wrong).not.toContain("s3cr3t")
+    rmSync(dirname(file), { recursive: true })
+  })
+
+  it("warns of names that resemble a setting's", () => {
+    expect(
+      misspeltSettings(["DELIVERY_RETENTON", "PUBLIC_URI", "NODE", "PATH", "PORT", "LOG_LEVEL", "NODE_ENV", "HOSTNAME"])
+    ).toEqual([
+      "DELIVERY_RETENTON is not a setting, and changes nothing: did you mean DELIVERY_RETENTION?",
+      "PUBLIC_URI is not a setting, and changes nothing: did you mean PUBLIC_URL?"
+    ])
   })
 
   it("names everything that is missing at once", () => {

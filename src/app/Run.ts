@@ -5,7 +5,7 @@ import { Cause, Data, Effect, Layer, Option } from "effect"
 import { checkMasterKeys } from "../destinations/endpoints/MasterKeys.ts"
 import { errorCode } from "../platform/errors/ErrorCode.ts"
 import { isKeptByBrowsers } from "../platform/kit/UrlServer.ts"
-import { readSettings, type SettingsShape } from "../platform/settings/Settings.ts"
+import { misspeltSettings, readSettings, type SettingsShape } from "../platform/settings/Settings.ts"
 import { loggingLayer } from "../platform/telemetry/Logging.ts"
 import { handleProcessErrors } from "../platform/telemetry/ProcessErrors.ts"
 import { telemetryLayer } from "../platform/telemetry/Telemetry.ts"
@@ -32,10 +32,7 @@ const cannotListen = (settings: { readonly host: string; readonly port: number }
   })
 }
 
-/**
- * The line that a production process logs once it has started, with the address it listens on: `PUBLIC_URL` is the
- * proxy's.
- */
+/** The line that a production process logs once it has started: where it listens, since `PUBLIC_URL` is the proxy's. */
 const started = ({ baseUrl, service }: CompletedSettings): string => {
   const { host, port, roles } = service.settings
   return roles.api
@@ -100,8 +97,8 @@ const installation = Effect.fnUntraced(function* (settings: SettingsShape) {
   }).pipe(Effect.provide(services), Effect.provide(storage))
 })
 
-/** The process: reads the settings, and runs the installation that they describe until it is stopped. */
 const service = handleProcessErrors.pipe(
+  Effect.zipRight(Effect.forEach(misspeltSettings(Object.keys(process.env)), (said) => Effect.logWarning(said))),
   Effect.zipRight(readSettings),
   Effect.flatMap(installation),
   Effect.scoped,

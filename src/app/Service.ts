@@ -43,6 +43,7 @@ import { ProviderTriggers } from "../payments/ProviderTriggers.ts"
 import { providerServicesLayer } from "../payments/Services.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "../payments/stripe/StripeProvider.ts"
 import { Cipher } from "../platform/kit/Cipher.ts"
+import type { Environment } from "../platform/kit/Environment.ts"
 import { housekeepingLayer } from "../platform/kit/Housekeeping.ts"
 import { Idempotency } from "../platform/kit/Idempotency.ts"
 import { KeyedHash } from "../platform/kit/KeyedHash.ts"
@@ -56,7 +57,6 @@ import { type MigrationFailed, migrationsLayer } from "../platform/storage/Migra
 import { replicaOf } from "../platform/storage/ReadReplica.ts"
 import { workerHealthLayer } from "../surface/http/WorkerHealth.ts"
 
-/** Everything that the service needs to run: the completed settings. */
 export interface ServiceOptions {
   /** Those of the environment, apart from the parts below and those that local defaults complete. */
   readonly settings: Omit<
@@ -85,7 +85,6 @@ export interface ServiceOptions {
   readonly imageStore?: S3ImageStoreOptions
 }
 
-/** The options of a service whose database and provider are layers of an embedding team. */
 export type EmbeddedOptions = Omit<ServiceOptions, "databaseUrl" | "databaseDirectUrl" | "databaseReadUrl" | "provider">
 
 /** The services behind the HTTP surface and the worker. */
@@ -127,7 +126,6 @@ export const foundationsLayer = ({
     SlowReads.layer(settings)
   )
 
-/** All services, on a database and a given provider. */
 export const servicesWithProviderLayer = <E, R>(options: EmbeddedOptions, provider: Layer.Layer<Provider, E, R>) => {
   const { allowLocalDestinations, destinationNetworks, endpointLimit, imageMegabytesPerHour, mailFrom, mode, smtpUrl } =
     options.settings
@@ -167,33 +165,40 @@ export const servicesWithProviderLayer = <E, R>(options: EmbeddedOptions, provid
   ).pipe(Layer.provideMerge(foundations))
 }
 
-/**
- * The HTTP surface, listening. Its modules are loaded when the layer is built, since a process that runs only a worker
- * does not need them.
- */
+const httpOptionsOf = (options: EmbeddedOptions) =>
+  Effect.gen(function* () {
+    const { consoleUrlOf } = yield* Effect.promise(() => import("../surface/http/console/Source.ts"))
+    return {
+      ...options.settings,
+      publicUrl: options.publicUrl,
+      consoleUrl: options.settings.console ? yield* consoleUrlOf(options.publicUrl) : null,
+      trustedOrigins: new Set([new URL(options.publicUrl).origin, ...options.settings.trustedOrigins])
+    }
+  })
+
+/** The HTTP surface as an app, for a server of an embedding team's own. */
+export const appLayer = (options: EmbeddedOptions) =>
+  Layer.unwrapEffect(
+    Effect.gen(function* () {
+      const { mountedLayer } = yield* Effect.promise(() => import("../surface/http/Mounted.ts"))
+      return mountedLayer(yield* httpOptionsOf(options))
+    })
+  )
+
+/** The HTTP surface, listening. Loaded when it is built: a process that runs only a worker does not need it. */
 export const apiLayer = (options: EmbeddedOptions) =>
   Layer.unwrapEffect(
     Effect.gen(function* () {
-      const [{ httpLayer }, { serverLayer }, { consoleUrlOf }] = yield* Effect.promise(() =>
-        Promise.all([
-          import("../surface/http/Http.ts"),
-          import("../server/Server.ts"),
-          import("../surface/http/console/Source.ts")
-        ])
+      const [{ httpLayer }, { serverLayer }] = yield* Effect.promise(() =>
+        Promise.all([import("../surface/http/Http.ts"), import("../server/Server.ts")])
       )
       return Layer.provideMerge(
-        httpLayer({
-          ...options.settings,
-          publicUrl: options.publicUrl,
-          consoleUrl: options.settings.console ? yield* consoleUrlOf(options.publicUrl) : null,
-          trustedOrigins: new Set([new URL(options.publicUrl).origin, ...options.settings.trustedOrigins])
-        }),
+        httpLayer(yield* httpOptionsOf(options)),
         serverLayer({ ...options.settings, ...options.settings.http })
       )
     })
   )
 
-/** The settings that the worker needs. */
 export type DeliverySettings = Pick<
   ServiceOptions["settings"],
   "allowLocalDestinations" | "destinationNetworks" | "delivery" | "shutdownTimeout"
@@ -256,8 +261,18 @@ export const serviceHousekeepingLayer = ({ settings }: { readonly settings: Pick
     })
   )
 
-/** The layers that a process with these roles runs, on top of the services. */
+/** Stores the provider's events whose notifications were lost, in one process. */
+const reconciliationLayer = (environment: Environment) =>
+  housekeepingLayer(
+    `reconciliation of ${environment}`,
+    Effect.map(Receipts, ({ reconcile }) => ({ "lost notifications": reconcile(environment) }))
+  )
+
 export const rolesLayer = (options: EmbeddedOptions) =>
+  rolesWithLayer(options, options.settings.roles.api ? apiLayer(options) : Layer.empty)
+
+/** `rolesLayer` with this HTTP surface. */
+export const rolesWithLayer = <A, E, R>(options: EmbeddedOptions, api: Layer.Layer<A, E, R>) =>
   Layer.mergeAll(
     serviceHousekeepingLayer(options),
     deletedEndpointsLayer,
@@ -266,7 +281,10 @@ export const rolesLayer = (options: EmbeddedOptions) =>
     eventReplaysLayer,
     warningsLayer,
     failedRefundsLayer,
-    options.settings.roles.api ? apiLayer(options) : Layer.empty,
+    options.settings.reconciliation
+      ? Layer.merge(reconciliationLayer("sandbox"), reconciliationLayer("production"))
+      : Layer.empty,
+    api,
     options.settings.roles.worker
       ? // Built before the worker, so it ends after it: it answers until the last attempt has ended
         Layer.provideMerge(

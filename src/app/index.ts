@@ -6,10 +6,12 @@
  */
 
 export { Deliveries } from "../destinations/deliveries/Deliveries.ts"
+export type { RetentionOptions } from "../destinations/deliveries/Retention.ts"
 export {
   type CreateEndpointError,
   type EndpointChange,
   Endpoints,
+  type EndpointsOptions,
   type NewEndpoint
 } from "../destinations/endpoints/Endpoints.ts"
 export {
@@ -20,24 +22,53 @@ export {
   type OutboundEventsOptions,
   type Published
 } from "../destinations/publishing/OutboundEvents.ts"
+export type { ResendRefusal } from "../engine/attempts/Outcome.ts"
+export { WakeUp } from "../engine/queue/WakeUp.ts"
+export {
+  type DestinationUnresolvable as HostUnresolvable,
+  DnsResolver,
+  type ResolvedAddress
+} from "../engine/transport/DestinationUrl.ts"
 export { type CatalogEntry, EventCatalog } from "../events/EventCatalog.ts"
-export { Keys } from "../identity/keys/Keys.ts"
-export { type NewOrganization, type Organization, Organizations } from "../identity/organizations/Organizations.ts"
-export type { Author, Tenant } from "../identity/Principal.ts"
+export type {
+  CredentialLimits,
+  CredentialPolicies,
+  TokensToTake
+} from "../identity/keys/CredentialLimitsStatements.ts"
+export { Keys, type NewKey, type PresentedKey } from "../identity/keys/Keys.ts"
+export type { KeyRecord } from "../identity/keys/KeysRepo.ts"
+export {
+  type ChangedOrganization,
+  type NewOrganization,
+  type Organization,
+  Organizations
+} from "../identity/organizations/Organizations.ts"
+export { type Author, Principal, type PrincipalShape, type Tenant } from "../identity/Principal.ts"
 export { type OwnReturnUrls, ReturnUrls } from "../identity/return-urls/ReturnUrls.ts"
 export type { VerifiedNotification } from "../payments/notifications/Port.ts"
-export { Provider } from "../payments/Provider.ts"
+export { Provider, type ProviderShape } from "../payments/Provider.ts"
 export type { ConnectedAccount } from "../payments/ProviderCall.ts"
 export { AccountAccessRevoked, type ProviderFailure } from "../payments/ProviderErrors.ts"
 export { type StripeProviderOptions, stripeProviderLayer } from "../payments/stripe/StripeProvider.ts"
+export { Cipher, DecryptionFailed, type Encrypted } from "../platform/kit/Cipher.ts"
 export type { Environment } from "../platform/kit/Environment.ts"
+export { KeyedHash } from "../platform/kit/KeyedHash.ts"
+export { SlowReads, type SlowReadsOptions } from "../platform/kit/SlowReads.ts"
+export type { MasterKey } from "../platform/settings/Settings.ts"
 export { version } from "../platform/settings/Version.ts"
+export { MigrationFailed, migrationsLayer } from "../platform/storage/Migrations.ts"
+export { metricsLayer } from "../platform/telemetry/Metrics.ts"
 export * from "../surface/contract/index.ts"
+export { PaymentsApp } from "../surface/http/Mounted.ts"
+export { ApiKeyCheck, requirePermission } from "./ApiKeyCheck.ts"
 export {
   defaultSettings,
   type EmbeddedEvents,
   type EmbeddedEventsOptions,
+  type EmbeddedServiceError,
   type EmbeddedServiceOptions,
+  type EmbeddedServices,
+  embeddedAppLayer,
   embeddedEventsLayer,
   embeddedServiceLayer
 } from "./Embedding.ts"

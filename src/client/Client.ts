@@ -136,7 +136,6 @@ export type Client = {
   readonly [Name in GroupName]: Operations<HttpApiGroup.HttpApiGroup.WithName<ApiTypes["groups"], Name>>
 }
 
-/** What a caller may pass to any operation. */
 interface AnyRequest {
   readonly path?: Readonly<Record<string, unknown>>
   readonly urlParams?: Readonly<Record<string, unknown>>

@@ -40,26 +40,22 @@ export class EventStreamRefused extends Data.TaggedError("EventStreamRefused")<{
   readonly message: string
 }> {}
 
-/** The connection broke, or could not be made. */
 class Broken extends Data.TaggedError("Broken")<{ readonly reason: string; readonly retryAfter: Duration.Duration }> {}
 
 /** How long the service may be silent: it sends a heartbeat every 10 seconds. */
 const patience = Duration.seconds(30)
 
-/** The longest wait before the next try. */
 const longestWait = Duration.seconds(30)
 
 /** The maximum length of one message, in UTF-16 units: events are far smaller. */
 const maxMessage = 1024 * 1024
 
-/** How many recent event ids are kept to drop duplicates. */
 const maxKnown = 10_000
 
 const Refusal = Schema.parseJson(Schema.Struct({ code: Schema.String, error: Schema.String }))
 const Ready = Schema.parseJson(Schema.Struct({ from: Schema.Date, look_back_exceeded: Schema.Boolean }))
 const EventHead = Schema.parseJson(Schema.Struct({ id: Schema.String, type: Schema.String }))
 
-/** A server-sent message. */
 interface Message {
   readonly name: string
   readonly data: string
@@ -113,7 +109,6 @@ const broken = (error: unknown): Broken =>
 /** The state of a stream: its position, tries and known event ids. */
 class Reception {
   place: string | undefined
-  /** Tries since it was last connected. */
   tries = 0
   readonly #known = new Set<string>()
 
@@ -139,7 +134,6 @@ class Reception {
   }
 }
 
-/** The new items of a message: none for a known event. */
 const itemsOf = (reception: Reception, { data, name, place = "" }: Message): ReadonlyArray<EventStreamItem> => {
   if (name === "ready") {
     const ready = Schema.decodeOption(Ready)(data)

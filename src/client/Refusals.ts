@@ -27,7 +27,7 @@ export class ProviderResourceAlreadyExists extends documented("ProviderResourceA
 
 const refusals = [ProviderAmountTooLarge, ProviderResourceAlreadyExists] as const
 
-type Refusal = InstanceType<(typeof refusals)[number]>
+export type Refusal = InstanceType<(typeof refusals)[number]>
 
 /** The errors of an operation in the client: those of the contract, with the documented refusals as separate types. */
 export type Failure<E> = E extends ProviderRequestRefused ? E | Refusal : E

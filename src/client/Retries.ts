@@ -16,7 +16,6 @@ export interface RetryOptions {
   readonly timeout?: Duration.DurationInput
 }
 
-/** Statuses of temporary failures, whatever the request. */
 const passing = new Set([500, 502, 503, 504])
 
 /**

@@ -3,7 +3,7 @@
  */
 export { type Client, type ClientFailure, type ClientOptions, ConnectedPayments, makeClient } from "./Client.ts"
 export { type EventStreamItem, type EventStreamOptions, EventStreamRefused, eventStream } from "./EventStream.ts"
-export { ProviderAmountTooLarge, ProviderResourceAlreadyExists } from "./Refusals.ts"
+export { type Failure, ProviderAmountTooLarge, ProviderResourceAlreadyExists, type Refusal } from "./Refusals.ts"
 export type {
   Account,
   Balance,

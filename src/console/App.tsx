@@ -49,7 +49,6 @@ interface Props {
   readonly children: ComponentChildren
 }
 
-/** Shows an error message for a page that has failed; the browser console has the cause. */
 class ErrorBoundary extends Component<Props, { readonly failed: boolean }> {
   override state = { failed: false }
 
@@ -83,6 +82,7 @@ const NewOrganization = lazyPage(() => import("./pages/organization/NewOrganizat
 const pages = [
   ["/", lazyPage(() => import("./pages/overview/Overview.tsx"))],
   ["/start", lazyPage(() => import("./pages/start/Start.tsx"))],
+  ["/search", lazyPage(() => import("./pages/search/Search.tsx"))],
   ["/payments", lazyPage(() => import("./pages/payments/Payments.tsx"))],
   ["/payments/:id", lazyPage(() => import("./pages/payments/Payment.tsx"))],
   ["/products", lazyPage(() => import("./pages/catalog/Products.tsx"))],
@@ -163,7 +163,6 @@ const Inside = (): ComponentChildren => {
   }
 }
 
-/** The path of the sign-in page that returns to `page` after signing in. */
 const signInPath = (page: string, ended: boolean): string => {
   const query = new URLSearchParams({ ...(page === "/" ? {} : { to: page }), ...(ended ? { ended: "yes" } : {}) })
   const text = query.toString()

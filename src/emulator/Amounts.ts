@@ -1,6 +1,5 @@
 import type { Price, PriceTier } from "./Records.ts"
 
-/** Decimal places that the provider allows. */
 const places = 12
 const one = 10n ** BigInt(places)
 
@@ -45,7 +44,6 @@ const scaled = (decimal: string): bigint => {
   return BigInt(whole) * one + BigInt(fraction.padEnd(places, "0"))
 }
 
-/** Rounds to the smallest currency unit, halves up. */
 const rounded = (amount: bigint): number => Number((amount + one / 2n) / one)
 
 /** Removes needless zeros: `"10.50"` becomes `"10.5"`, `"3.0"` becomes `"3"`. */
@@ -101,10 +99,7 @@ const packages = (quantity: bigint, transform: Price["transform_quantity"]): big
   return transform.round === "up" ? (quantity + divisor - 1n) / divisor : quantity / divisor
 }
 
-/**
- * The cost of a quantity of a price, in the smallest currency unit: per unit, per package (`transform_quantity`) or by
- * tiers. A price whose amount the payer chooses costs its preset, or 0 without one.
- */
+/** Per unit, per package or by tiers; a price whose amount the payer chooses costs its preset, or 0. */
 export const lineAmount = (price: Price, quantity: number): number => {
   if (price.custom_unit_amount !== null) return price.custom_unit_amount.preset ?? 0
   const units = BigInt(quantity)

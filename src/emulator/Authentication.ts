@@ -6,7 +6,6 @@ import { ProviderError } from "./ProviderError.ts"
 const unauthorized = (message: string): Effect.Effect<never, ProviderError> =>
   Effect.fail(new ProviderError({ status: 401, type: "invalid_request_error", message }))
 
-/** The key of a request: `Bearer <key>`, or Basic with the key as the user name. */
 const keyOf = (authorization: string): string | undefined => {
   const [scheme = "", credential = ""] = authorization.trim().split(/\s+/, 2)
   switch (scheme.toLowerCase()) {
@@ -19,10 +18,7 @@ const keyOf = (authorization: string): string | undefined => {
   }
 }
 
-/**
- * A valid key of another platform, independent of the platform's own key. It has access to no account: the provider
- * answers it as if the owners had revoked access.
- */
+/** A valid key of another platform: to it, every account looks as if its owner had revoked access. */
 export const anotherPlatformKey = "sk_test_AnotherPlatform"
 
 export const isAnotherPlatforms = (request: HttpRequest): boolean =>
@@ -30,7 +26,6 @@ export const isAnotherPlatforms = (request: HttpRequest): boolean =>
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest()
 
-/** Accepts requests that carry the platform's key; any other gets the provider's 401. */
 export const authenticate = (request: HttpRequest, secretKey: string): Effect.Effect<void, ProviderError> => {
   const authorization = request.header("authorization")
   const key = authorization === undefined ? undefined : keyOf(authorization)

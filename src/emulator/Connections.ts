@@ -1,7 +1,6 @@
 import type { Account } from "./Records.ts"
 import type { Scoped } from "./store/Store.ts"
 
-/** Whether the platform may act for the account: its owner has not revoked the access. */
 export const isConnected = (platform: Scoped, account: string): boolean =>
   platform.get("connection", account)?.revoked !== true
 

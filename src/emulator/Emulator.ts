@@ -58,46 +58,21 @@ export interface Emulator {
   readonly url: string
   /** The id of the platform's OAuth application, through which owners of existing accounts grant it access. */
   readonly oauthClientId: string
-  /**
-   * Sets the URL for connected accounts' notifications (absolute http or https; any other is a defect). Until then,
-   * they wait. The URL is stored with the rest of the state.
-   */
+  /** Sets and stores the URL for connected accounts' notifications. Until then, they wait. */
   readonly setWebhookUrl: (url: string) => Effect.Effect<void>
-  /** Sets the URL for thin notifications, in the same way. */
   readonly setThinWebhookUrl: (url: string) => Effect.Effect<void>
-  /**
-   * Returns the id of a connected account: the given one, created if missing, or without an id a new one.
-   *
-   * Defect: an id other than `acct_` and 16 letters or digits.
-   */
+  /** The given account, created if missing, or a new one. Defect: an id other than `acct_` and 16 letters or digits. */
   readonly ensureAccount: (id?: string) => Effect.Effect<string>
   /** Makes the next matching calls fail. Faults are kept in memory only. */
   readonly addFault: (fault: Fault) => Effect.Effect<void>
   readonly clearFaults: Effect.Effect<void>
-  /**
-   * Creates a payout on a connected account or moves one to its next state, with the provider's events; returns its id.
-   *
-   * Defects: an unknown account or payout, and an invalid state transition.
-   */
+  /** Creates a payout or moves one to its next state. Defects: an unknown account or payout, an invalid transition. */
   readonly orderPayout: (request: PayoutRequest) => Effect.Effect<string>
-  /**
-   * Renews a subscription as at the end of its period, with the provider's events, or ends a subscription that was
-   * canceled at the end of its period.
-   *
-   * Defects: an unknown account or subscription, and one that has ended.
-   */
+  /** Renews, or ends what was canceled. Defects: an unknown account or subscription, and one that has ended. */
   readonly renewSubscription: (request: RenewalRequest) => Effect.Effect<void>
-  /**
-   * Triggers a provider event with everything that leads to it; see {@link triggers}. Default account: the only
-   * connected one.
-   *
-   * Defects: an unknown account or object, and options unknown to the trigger.
-   */
+  /** Default account: the only connected one. Defects: an unknown account or object, unknown options. */
   readonly trigger: (request: TriggerRequest) => Effect.Effect<Triggered>
-  /**
-   * Revokes the platform's access to a connected account without a notification; the trigger
-   * `account.application.deauthorized` also notifies. Defect: an unknown account.
-   */
+  /** Without a notification; the trigger `account.application.deauthorized` also notifies. */
   readonly revokeAccount: (id: string) => Effect.Effect<void>
   /** Restores the access. Defect: an unknown account. */
   readonly restoreAccount: (id: string) => Effect.Effect<void>
@@ -134,10 +109,7 @@ const dispatcher = (service: Service, notifier: Notifier, faults: Faults) => {
   }
 }
 
-/**
- * Answers refusals in the provider's format; logs defects and answers 500. Logs no paths, since the hosted page's path
- * is known only to its payer.
- */
+/** Logs no paths, since the hosted page's path is known only to its payer. */
 const makeHandler = (service: Service, notifier: Notifier, faults: Faults): Handler => {
   const dispatch = dispatcher(service, notifier, faults)
   return (request) =>
@@ -207,12 +179,6 @@ const start = Effect.fn("Emulator.start")(function* (options: EmulatorOptions) {
   return emulator
 })
 
-/**
- * Starts the emulator, which runs until the scope closes.
- *
- * It stands in for a remote service, so it uses the real time whatever the caller's clock.
- *
- * Errors: {@link EmulatorError}.
- */
+/** Runs until the scope closes, by the real time, since it stands in for a remote service. */
 export const makeEmulator = (options: EmulatorOptions): Effect.Effect<Emulator, EmulatorError, Scope.Scope> =>
   Effect.withClock(start(options), Clock.make())

@@ -8,7 +8,6 @@ export interface HttpRequest {
   readonly path: string
   /** Without the question mark; "" if there is none. */
   readonly query: string
-  /** Returns the value of a header; its name must be in lower case. */
   readonly header: (name: string) => string | undefined
   readonly body: string
 }
@@ -21,7 +20,6 @@ export interface HttpReply {
   readonly manner?: "silent" | "reset" | "dripping"
 }
 
-/** A JSON answer, whose body is already serialized. */
 export const jsonReply = (status: number, body: string, headers: Readonly<Record<string, string>> = {}): HttpReply => ({
   status,
   headers: { "content-type": "application/json", "cache-control": "no-cache, no-store", ...headers },
@@ -30,7 +28,6 @@ export const jsonReply = (status: number, body: string, headers: Readonly<Record
 
 export const errorReply = (error: ProviderError): HttpReply => jsonReply(error.status, errorBody(error))
 
-/** The segments of a path, each percent-decoded; undefined if the encoding is invalid. */
 export const segmentsOf = (path: string): ReadonlyArray<string> | undefined => {
   try {
     return path.split("/").slice(1).map(decodeURIComponent)

@@ -68,5 +68,4 @@ export const platformApplicationId = "ca_EmulatorPlatform"
 /** The platform's own account: the same under every key and after every restart. */
 export const platformAccountId = "acct_EmulatorPlatform"
 
-/** The account of another platform, to which no account here is connected. */
 export const anotherPlatformAccountId = "acct_AnotherPlatform"

@@ -8,7 +8,6 @@ const withoutFraction: ReadonlySet<string> = new Set(
 )
 const inThousandths: ReadonlySet<string> = new Set("bhd jod kwd omr tnd".split(" "))
 
-/** The number of decimal digits that the provider counts in a currency. */
 export const digitsOf = (currency: string): 0 | 2 | 3 => {
   if (withoutFraction.has(currency)) return 0
   return inThousandths.has(currency) ? 3 : 2

@@ -2,11 +2,7 @@ import { Data, Effect } from "effect"
 
 export type ProviderErrorType = "invalid_request_error" | "idempotency_error" | "card_error" | "api_error"
 
-/**
- * A refusal in the provider's form: becomes `{ error: { type, code, param, message, ... } }` with `status`.
- *
- * `param` is in the provider's notation (`line_items[0][price]`). `code` is absent if the provider sends none.
- */
+/** `param` is in the provider's notation (`line_items[0][price]`); `code` is absent if the provider sends none. */
 export class ProviderError extends Data.TaggedError("ProviderError")<{
   readonly status: number
   readonly type: ProviderErrorType
@@ -55,7 +51,6 @@ export const invalid = (param: string, message: string, code?: string): Provider
 
 export type Named = keyof typeof pathParams
 
-/** The provider's word for a kind of object in its messages. */
 const nounOf = (kind: Named): string =>
   kind === "balance_transaction" || kind === "promotion_code" ? kind.replace("_", " ") : kind
 

@@ -120,7 +120,6 @@ export interface Event {
   readonly type: Stripe.Event.Type
 }
 
-/** A thin event: it names what happened and the object, but does not contain it. */
 export interface ThinEvent {
   readonly id: string
   readonly object: "v2.core.event"
@@ -149,10 +148,7 @@ export interface EventRequest {
   readonly idempotency_key: string | null
 }
 
-/**
- * The items of a checkout session (or a payment link), and the data for the payment or the subscription, which the
- * provider does not show with it.
- */
+/** A session's or a link's items and payment data, which the provider does not show with it. */
 export interface Order {
   readonly items: ReadonlyArray<LineItem>
   readonly paymentIntentData: PaymentIntentData
@@ -195,12 +191,10 @@ export interface Delivery {
   readonly lastError: string | null
 }
 
-/** The first answer to an idempotency key. */
 export interface StoredAnswer {
   readonly key: string
   readonly method: string
   readonly path: string
-  /** SHA-256 of the parameters, in hex. */
   readonly parameters: string
   readonly status: number
   readonly body: string
@@ -298,43 +292,19 @@ export type Kind = keyof Records
 /** Records by kind and id, in creation order; `Absent` is null if removals must be remembered. */
 export type Collections<Absent = never> = { readonly [K in Kind]: Map<string, Records[K] | Absent> }
 
-export const emptyCollections = <Absent = never>(): Collections<Absent> => ({
-  account: new Map(),
-  product: new Map(),
-  price: new Map(),
-  upsell: new Map(),
-  "checkout.session": new Map(),
-  order: new Map(),
-  payment_intent: new Map(),
-  charge: new Map(),
-  coupon: new Map(),
-  promotion_code: new Map(),
-  discount: new Map(),
-  payment_link: new Map(),
-  customer: new Map(),
-  subscription: new Map(),
-  invoice: new Map(),
-  refund: new Map(),
-  dispute: new Map(),
-  balance_transaction: new Map(),
-  payout: new Map(),
-  payout_contents: new Map(),
-  connection: new Map(),
-  account_link: new Map(),
-  onboarding_visit: new Map(),
-  authorization: new Map(),
-  event: new Map(),
-  thin_event: new Map(),
-  delivery: new Map(),
-  answer: new Map(),
-  webhook: new Map()
-})
+const names: ReadonlyArray<string> =
+  `account product price upsell checkout.session order payment_intent charge coupon promotion_code discount payment_link
+  customer subscription invoice refund dispute balance_transaction payout payout_contents connection account_link
+  onboarding_visit authorization event thin_event delivery answer webhook`.split(/\s+/)
 
-export const isKind = (text: string): text is Kind => Object.hasOwn(noCollections, text)
+export const isKind = (text: string): text is Kind => names.includes(text)
 
-const noCollections = emptyCollections()
+export const kinds: ReadonlyArray<Kind> = names.filter(isKind)
 
-export const kinds: ReadonlyArray<Kind> = Object.keys(noCollections).filter(isKind)
+export function emptyCollections<Absent = never>(): Collections<Absent>
+export function emptyCollections(): Readonly<Record<string, Map<string, unknown>>> {
+  return Object.fromEntries(names.map((name) => [name, new Map()]))
+}
 
 /** One record that is set, or removed (`value: null`), in an account's scope. */
 export type Change<K extends Kind = Kind> = {

@@ -16,13 +16,10 @@ export interface ServeOptions {
   readonly port: number
 }
 
-/** Largest body of a request, in bytes. */
 const maximumBody = 1024 * 1024
 
-/** Grace period for running requests when the server closes. */
 const closeGraceMilliseconds = 1_000
 
-/** The pause between two bytes of an endless answer. */
 const dripMilliseconds = 50
 
 /** Longer than clients keep idle connections, so that none is closed just as a request is sent. */
@@ -127,7 +124,6 @@ const listen = (server: Server, { host, port }: ServeOptions): Effect.Effect<Add
     })
   })
 
-/** Stops listening, gives running requests a moment to finish, then closes the remaining connections. */
 const close = (server: Server): Effect.Effect<void> =>
   Effect.async((resume) => {
     const cut = setTimeout(() => server.closeAllConnections(), closeGraceMilliseconds)
@@ -138,12 +134,7 @@ const close = (server: Server): Effect.Effect<void> =>
     server.closeIdleConnections()
   })
 
-/**
- * Serves HTTP until the scope closes, which takes little more than a second, even with open keep-alive connections.
- * Returns the URL. Every answer carries `request-id` and `stripe-version`.
- *
- * @param handlerAt creates the handler once the URL is known
- */
+/** Returns the URL. Closing takes little more than a second, even with open keep-alive connections. */
 export const serve = (
   options: ServeOptions,
   handlerAt: (url: string) => Handler

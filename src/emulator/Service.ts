@@ -13,7 +13,6 @@ export const unixSeconds: Effect.Effect<number> = Effect.map(Clock.currentTimeMi
   Math.floor(milliseconds / 1_000)
 )
 
-/** Runs the body in a transaction, with the time in Unix seconds. */
 export const transactNow = <A, E, R>(
   store: Store,
   body: (transaction: Transaction, now: number) => Effect.Effect<A, E, R>

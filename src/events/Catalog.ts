@@ -33,7 +33,6 @@ type Each<Definitions extends ReadonlyArray<Definition>, Part extends keyof Defi
   readonly [I in keyof Definitions]: Definitions[I][Part]
 }
 
-/** One part of each definition, in the catalog's order. */
 function each<const Part extends keyof Definition>(part: Part): Each<Catalog, Part>
 function each(part: keyof Definition): ReadonlyArray<unknown> {
   return catalog.map((definition) => definition[part])
@@ -41,7 +40,6 @@ function each(part: keyof Definition): ReadonlyArray<unknown> {
 
 type ByType<Part extends keyof Definition> = { readonly [D in Definition as D["type"]]: D[Part] }
 
-/** One part of each definition, by type. */
 function byType<const Part extends keyof Definition>(part: Part): ByType<Part>
 function byType(part: keyof Definition): Readonly<Record<string, unknown>> {
   return Object.fromEntries(catalog.map((definition) => [definition.type, definition[part]]))
@@ -61,25 +59,18 @@ export const EventType = Schema.Literal(...each("type")).annotations({
   })
 })
 
-/** See the schema of the same name. */
 export type EventType = typeof EventType.Type
 
-/** The schema of `data` for each type. */
 export const eventData = byType("data")
 
-/** The type of `data` for an event type. */
 export type EventData<T extends EventType> = Schema.Schema.Type<(typeof eventData)[T]>
 
-/** The schema of every type's envelope, in the catalog's order. */
 const envelopes = each("envelope")
 
-/** The schema of the envelope of each type. */
 export const envelopeByType = byType("envelope")
 
-/** What filters can read of the events of each type, besides their `data` (contract 7.6). */
 export const eventSubjects = byType("subjects")
 
-/** The function that builds a fictitious event of each type. */
 export const fictitious = byType("fictitious")
 
 /** Every type with a sentence about it, in the catalog's order, as the list of endpoints shows them. */
@@ -93,5 +84,4 @@ export const Envelope = Schema.Union(...envelopes).annotations({
   description: "A signed event, told apart by its type"
 })
 
-/** See the schema of the same name. */
 export type Envelope = typeof Envelope.Type

@@ -13,9 +13,7 @@ export const webhookSignatureHeaderName = "webhook-signature"
 /** The header that carries the delivery's id: the same on every attempt, and different from the event's. */
 export const deliveryIdHeaderName = "Service-Delivery-ID"
 
-/**
- * The header of a consumer's answer with the reason for a refusal. Only the values below are read, and only from a 4xx.
- */
+/** A consumer's reason for a refusal: only the values below are read, and only from a 4xx. */
 export const refusedHeaderName = "Service-Refused"
 
 /** Why a consumer refused; each is stored as an attempt's error code, such as `consumer_refused_time`. */

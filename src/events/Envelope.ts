@@ -10,7 +10,6 @@ export { EventId, envelopeVersion, providerName, testProviderName } from "./Even
 /** The last second that `created_at` can name with a four-digit year: 9999-12-31T23:59:59Z. */
 export const maxUnixSeconds = 253_402_300_799
 
-/** The envelope of one type. */
 export type EnvelopeOf<T extends EventType> = EnvelopeWith<T, EventData<T>>
 
 /** The parts that identify an event: one provider event causes at most one event of each type per environment. */
@@ -30,7 +29,6 @@ export const eventId = ({ environment, providerEventId, type }: EventIdentity): 
   return `svc_evt_${hash("sha256", identity, "hex")}`
 }
 
-/** The parts of an envelope for a provider event. */
 export interface EnvelopeInput<T extends EventType> {
   readonly environment: Environment
   readonly organizationId: string
@@ -53,18 +51,15 @@ export const makeEnvelope = <T extends EventType>(input: EnvelopeInput<T>): Enve
   data: input.data
 })
 
-/** The parts of a synthetic event. */
 export interface TestEnvelopeInput<T extends string, Data> {
   readonly organizationId: string
   /** Identifies this test: letters, digits, `_` and `-`, e.g. a UUID. */
   readonly testId: string
   readonly createdAt: Date
   readonly type: T
-  /** Fictitious data. */
   readonly data: Data
 }
 
-/** The envelope of a synthetic event (contract 10), always marked as synthetic. */
 export const makeTestEnvelope = <T extends string, Data>(input: TestEnvelopeInput<T, Data>): EnvelopeWith<T, Data> => {
   const id = `svc_test_evt_${input.testId}`
   return {
@@ -80,10 +75,7 @@ export const makeTestEnvelope = <T extends string, Data>(input: TestEnvelopeInpu
   }
 }
 
-/**
- * The exact JSON text that is signed and sent, with the contract's order of keys. It is created once and stored: the
- * bytes of a delivery never change between attempts.
- */
+/** Created once and stored: the bytes of a delivery never change between attempts. */
 export const encodeEnvelope = (envelope: Envelope): string =>
   JSON.stringify({
     id: envelope.id,

@@ -20,10 +20,7 @@ export const EventTypeName = Schema.String.annotations({
   jsonSchema: { type: "string", enum: [...EventType.literals], description: "An event type of the catalog" }
 })
 
-/**
- * The types that endpoints may subscribe to, as the list of endpoints shows them: the contract's (contract 6.3), unless
- * a layer provides others.
- */
+/** The contract's event types (contract 6.3), unless a layer provides others. */
 export class EventCatalog extends Context.Reference<EventCatalog>()("connected-payments/events/EventCatalog", {
   defaultValue: (): ReadonlyArray<CatalogEntry> => eventTypes
 }) {

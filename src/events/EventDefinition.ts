@@ -1,9 +1,6 @@
 import { Schema } from "effect"
 
-/**
- * The form of the envelope of every type (contract 6.1). No server code, since the API's contract and the published
- * schemas use it.
- */
+/** The envelope of every type (contract 6.1). No server code: the published schemas use it. */
 
 /** `source.provider` of events that come from a provider event. */
 export const providerName = "stripe"
@@ -14,7 +11,6 @@ export const testProviderName = "svc_test"
 /** The version of the envelope (contract 14.2). */
 export const envelopeVersion = 1
 
-/** An event's id: of a provider event, or of a synthetic test. */
 export const EventId = Schema.String.pipe(
   Schema.pattern(/^svc_(evt_[0-9a-f]{64}|test_evt_[A-Za-z0-9_-]+)$/)
 ).annotations({ identifier: "EventId", description: "The same in every delivery, `svc_evt_…`: deduplicate by it" })
@@ -34,7 +30,6 @@ const Source = Schema.Struct({
   event_id: Schema.String.pipe(Schema.minLength(1)).annotations({ description: "The provider's event id" })
 }).annotations({ identifier: "EventSource", description: "Who reported the event, and under which id there" })
 
-/** The schema of one type's envelope. */
 export const envelopeStruct = <const T extends string, Data extends Schema.Schema.AnyNoContext>(type: T, data: Data) =>
   Schema.Struct({
     id: EventId,
@@ -52,7 +47,6 @@ export const envelopeStruct = <const T extends string, Data extends Schema.Schem
     })
   }).annotations({ identifier: `Event.${type}`, description: `The envelope of ${type}` })
 
-/** The envelope of a type with its data. */
 export interface EnvelopeWith<T extends string, Data> {
   readonly id: string
   readonly type: T
@@ -67,7 +61,6 @@ export interface EnvelopeWith<T extends string, Data> {
 
 /** The definition of an event type, and everything that derives from it. */
 
-/** Generators of fictitious data. */
 export interface Fictitious {
   /** The id of an object that exists nowhere, such as `pi_test_…`. */
   readonly id: (prefix: string) => string
@@ -75,7 +68,6 @@ export interface Fictitious {
   readonly inDays: (days: number) => number
 }
 
-/** Puts data into an envelope. */
 export type Wrap = <T extends string, Data>(type: T, data: Data) => EnvelopeWith<T, Data>
 
 /**
@@ -108,7 +100,6 @@ export const eventType = <const T extends string, Data extends Schema.Schema.Any
   data,
   envelope: envelopeStruct(type, data),
   subjects: { items, metadata },
-  /** A fictitious event. */
   fictitious: (wrap: Wrap, fictitious: Fictitious): EnvelopeWith<T, Schema.Schema.Type<Data>> =>
     wrap(type, sample(fictitious))
 })

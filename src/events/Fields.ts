@@ -4,7 +4,6 @@
  */
 import { Schema } from "effect"
 
-/** The id of an object at the provider, of any form but never empty. */
 export const providerId = (description: string) => Schema.String.pipe(Schema.minLength(1)).annotations({ description })
 
 /** A code or status of the provider. Any text, since the provider adds values without notice. */
@@ -15,7 +14,6 @@ export const providerCode = (description: string) =>
 export const amount = (description: string) =>
   Schema.Number.pipe(Schema.int()).annotations({ description: `${description}, in the smallest currency unit` })
 
-/** A count: a whole number, not negative. */
 export const count = (description: string) =>
   Schema.Number.pipe(Schema.int(), Schema.nonNegative()).annotations({ description })
 
@@ -23,7 +21,6 @@ export const count = (description: string) =>
 export const unixSeconds = (description: string) =>
   Schema.Number.pipe(Schema.int(), Schema.nonNegative()).annotations({ description: `${description}, in Unix seconds` })
 
-/** A true or false value. */
 export const flag = (description: string) => Schema.Boolean.annotations({ description })
 
 /** A currency: lowercase ISO 4217. */

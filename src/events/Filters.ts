@@ -22,7 +22,6 @@ const list = (item: Schema.Schema<string>, max: number, description: string) =>
     )
     .annotations({ description: `${description}, 1 to ${max}`, jsonSchema: { minItems: 1, maxItems: max } })
 
-/** A product's id, in a request. */
 export const ProductIdText = text({
   max: 255,
   pattern: /^prod_[A-Za-z0-9_]+$/,
@@ -87,7 +86,6 @@ const filterFields = {
 
 const description = "`{}` delivers all subscribed events"
 
-/** An endpoint's filters: six optional keys; `{}` delivers all subscribed events. */
 export const Filters = Schema.Struct(filterFields).annotations({ identifier: "Filters", description })
 export type Filters = typeof Filters.Type
 
@@ -117,10 +115,7 @@ const amountsCrossed: Reasons = new Map([
   ["filters.amountMax", "must not be less than filters.amountMin"]
 ])
 
-/**
- * Parses filters as a caller wrote them. Checks for unknown keys first, then the form of each filter, then the order of
- * the amounts.
- */
+/** Unknown keys are refused first, then each filter's form, then the order of the amounts. */
 export const parseFilters = (input: Readonly<Record<string, unknown>>): Either.Either<Filters, FiltersRefused> => {
   const unknown = Object.keys(input).filter((key) => !known.has(key))
   if (unknown.length > 0) {
@@ -147,7 +142,14 @@ export interface FilterSubjects {
 }
 
 /** The fields that can be the principal amount; the first one present counts (contract 7.3). */
-const amountFields = ["amount", "amount_received", "amount_total", "amount_paid", "amount_due", "amount_refunded"]
+export const amountFields = [
+  "amount",
+  "amount_received",
+  "amount_total",
+  "amount_paid",
+  "amount_due",
+  "amount_refunded"
+]
 
 const principalAmount = (data: Readonly<Record<string, unknown>>): number | undefined =>
   amountFields.map((field) => data[field]).find((value) => typeof value === "number")
@@ -171,10 +173,7 @@ const hasMetadata = ({ metadata }: Filters, present: FilterSubjects["metadata"])
   (present !== null &&
     Object.entries(metadata).every(([key, value]) => Object.hasOwn(present, key) && present[key] === value))
 
-/**
- * Whether an event passes an endpoint's filters. An event without something that a filter reads does
- * not pass (contract 7.4).
- */
+/** An event without something that a filter reads does not pass (contract 7.4). */
 export const passes = (
   filters: Filters,
   event: { readonly data: Readonly<Record<string, unknown>>; readonly subjects: FilterSubjects }
@@ -232,7 +231,6 @@ const textsOf = (stored: unknown, name: keyof StoredSubjects): ReadonlyArray<str
   return Array.isArray(texts) ? texts.filter(Predicate.isString) : null
 }
 
-/** The subjects of a stored event as far as these filters read them. */
 export const subjectsFor = (
   keyedHash: Hash,
   eventId: string,

@@ -6,7 +6,6 @@ import { JSONSchema, Predicate } from "effect"
 import { publishedSchema } from "../platform/bounds/PublishedSchema.ts"
 import { EventType, envelopeByType, eventTypes } from "./Catalog.ts"
 
-/** A JSON Schema, or a part of one. */
 export interface JsonSchema {
   readonly [keyword: string]: unknown
 }
@@ -17,7 +16,6 @@ export const eventSchemaPath = (type: EventType) => `/schemas/events/${type}.jso
 /** The path of the schema of all event types; also its `$id`. */
 export const anyEventSchemaPath = "/schemas/events.json"
 
-/** The dialect of all schemas: 2020-12, as in OpenAPI 3.1. */
 const dialect = "https://json-schema.org/draft/2020-12/schema"
 
 const schemaOf = (input: JSONSchema.JsonSchema7): JsonSchema => {
@@ -25,7 +23,6 @@ const schemaOf = (input: JSONSchema.JsonSchema7): JsonSchema => {
   return Predicate.isRecord(schema) ? schema : {}
 }
 
-/** The schema of a type's envelope, complete in one file. */
 const standalone = (type: EventType, description: string): JsonSchema => {
   const definitions: Record<string, JSONSchema.JsonSchema7> = {}
   const envelope = JSONSchema.fromAST(envelopeByType[type].ast, {
@@ -56,7 +53,6 @@ export const eventSchemaComponents = (
   definitionPath: string
 ): {
   readonly definitions: Readonly<Record<string, JsonSchema>>
-  /** A reference to the definition of the type's envelope. */
   readonly referenceTo: (type: EventType) => JsonSchema
 } => {
   const definitions: Record<string, JSONSchema.JsonSchema7> = {}

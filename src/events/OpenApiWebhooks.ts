@@ -1,7 +1,4 @@
-/**
- * The `webhooks` of the OpenAPI document: the requests that the service sends to endpoints, and the answers that it
- * accepts. Pure.
- */
+/** The `webhooks` of the OpenAPI document. Pure. */
 import { Predicate } from "effect"
 import { type EventType, eventTypes } from "./Catalog.ts"
 import {
@@ -18,7 +15,6 @@ import { exampleEvent } from "./Samples.ts"
 
 const definitionPath = "#/components/schemas/"
 
-/** The headers of every delivery (contract 8.1). */
 const parameters = [
   {
     name: signatureHeaderName,
@@ -60,7 +56,6 @@ const parameters = [
   }
 ]
 
-/** A consumer's answers (contract 9.2). */
 const responses = {
   "2XX": { description: "Received: receipt and effect are stored. The body is ignored." },
   "408": { description: "Not received: sent again later." },
@@ -102,10 +97,7 @@ const recordAt = (root: Readonly<Record<string, unknown>>, key: string): Readonl
   return Predicate.isRecord(value) ? value : {}
 }
 
-/**
- * Adds a webhook for each event type to an OpenAPI 3.1 document (contract 6), with their schemas. A definition that
- * both have is the same schema, and is left unchanged.
- */
+/** Definitions that both documents have are the same and left unchanged. */
 export const documentWebhooks = (spec: Record<string, unknown>): Record<string, unknown> => {
   const { definitions, referenceTo } = eventSchemaComponents(definitionPath)
   const components = recordAt(spec, "components")

@@ -2,7 +2,6 @@
 import { type Envelope, type EventType, fictitious } from "./Catalog.ts"
 import { envelopeVersion, providerName } from "./EventDefinition.ts"
 
-/** Seconds in a day. */
 export const secondsPerDay = 86_400
 
 const exampleCreated = 1_760_000_000

@@ -48,7 +48,6 @@ export class Authentication extends HttpApiMiddleware.Tag<Authentication>()(
  */
 export const sessionCookie = "__Host-svc_session"
 
-/** The header in which a request names its environment, overriding the selected workspace's. */
 export const workspaceHeader = "service-workspace"
 
 /** The signed-in person of a request, in the workspace that it names, or else the selected one. */
@@ -57,10 +56,7 @@ export class CurrentSession extends Context.Tag("connected-payments/identity/Cur
   Session
 >() {}
 
-/**
- * Requires a signed-in person, for `/identity`. Rate limit and `Origin` as above. Provides the `CurrentSession`;
- * implemented by `sessionAuthenticationLayer`.
- */
+/** Requires a signed-in person. Rate limit and `Origin` as above; see `sessionAuthenticationLayer`. */
 export class SessionAuthentication extends HttpApiMiddleware.Tag<SessionAuthentication>()(
   "connected-payments/identity/SessionAuthentication",
   {
@@ -76,10 +72,7 @@ export class SessionAuthentication extends HttpApiMiddleware.Tag<SessionAuthenti
   }
 ) {}
 
-/**
- * Requires an API key, for operations without an organization in the path. Rate limit as above. Provides the
- * `Principal`; implemented by `keyAuthenticationLayer`.
- */
+/** Requires an API key. Rate limit as above; see `keyAuthenticationLayer`. */
 export class KeyAuthentication extends HttpApiMiddleware.Tag<KeyAuthentication>()(
   "connected-payments/identity/KeyAuthentication",
   {
@@ -103,10 +96,7 @@ export const credentialsOf = new Map<unknown, ReadonlyArray<Credential>>([
   [KeyAuthentication, ["apiKey"]]
 ])
 
-/**
- * Limits per client address on requests without a credential: a request beyond them is refused before its body is read.
- * Declared on endpoints; implemented by `addressLimitsLayer`.
- */
+/** Per client address: a request beyond them is refused before its body is read. */
 
 const failure = errorSchemas(RateLimitExceeded, ServiceUnavailable)
 

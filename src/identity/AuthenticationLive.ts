@@ -81,10 +81,7 @@ const makeUseRecorder = Effect.gen(function* () {
 
 const twoCookies = `The request has more than one cookie named ${sessionCookie}, of which only one can be the session's.`
 
-/**
- * The session of a request's cookie, within its rate limit; the cookie is renewed when the session is extended. Fails
- * with `AuthenticationRequired` if there is no cookie.
- */
+/** Within its rate limit; the cookie is renewed when the session is extended. */
 export const makeSessionAdmission = Effect.gen(function* () {
   const sessions = yield* Sessions
   const { admit, policies, refuse } = yield* RequestAdmission
@@ -234,7 +231,6 @@ export const sessionAuthenticationLayer = (
     )
   )
 
-/** The caller of a session: in the person's organization, in the environment of the selected workspace. */
 export const principalOf = (
   session: Session
 ): Effect.Effect<PrincipalShape, OrganizationAccessDenied | WorkspaceAccessRequired> => {
@@ -301,10 +297,7 @@ export const requestedEnvironment: Effect.Effect<
     : refused("in the headers must be sandbox or production, once.")
 })
 
-/**
- * The session in the workspace that the request names, for this request alone; without the header, in the selected one.
- * Does not check access: see `requireWorkspace`.
- */
+/** In the workspace that the request names, for this request alone; access is not checked. */
 const inRequestedWorkspace = (
   session: Session
 ): Effect.Effect<Session, ValidationFailed, HttpServerRequest.HttpServerRequest> =>

@@ -2,7 +2,6 @@ import { Effect, Schema } from "effect"
 import { Idempotency } from "../platform/kit/Idempotency.ts"
 import { Principal, type PrincipalShape } from "./Principal.ts"
 
-/** A request of an operation that can be repeated under a key. */
 export interface KeyedRequest {
   readonly headers: { readonly "idempotency-key"?: string }
   readonly path: { readonly organizationId: string }
@@ -12,7 +11,6 @@ export interface KeyedRequest {
 /** Everything that the caller chose: the ids in the path and the body. The organization is the caller's own. */
 export const chosenIn = ({ path: { organizationId: _, ...ids }, payload = {} }: KeyedRequest) => ({ ids, payload })
 
-/** A write in the database. */
 interface Write<A, I> {
   /** The operation under which its idempotency keys are stored, e.g. `endpoints.create`. */
   readonly operation: string
@@ -21,10 +19,10 @@ interface Write<A, I> {
   readonly status?: number
 }
 
-/**
- * Runs writes in the database once per `Idempotency-Key`: the change and its answer are stored together or not at all.
- * A key is valid across HTTP and the agents' tools: an answer is replayed to both.
- */
+/** The answer of a deletion to agents; HTTP answers without a body. */
+export const Deleted = Schema.Struct({ id: Schema.String, deleted: Schema.Literal(true) })
+
+/** The change and its answer are stored together or not at all; a key is valid across HTTP and tools. */
 export const keyedWrite = Effect.map(Idempotency, (idempotency) => {
   /** Prepares the write outside the transaction, e.g. by a look-up. */
   const prepared = <A, I, E, R, E2, R2>(
@@ -49,5 +47,14 @@ export const keyedWrite = Effect.map(Idempotency, (idempotency) => {
     request: KeyedRequest,
     run: (tenant: PrincipalShape) => Effect.Effect<A, E, R>
   ) => prepared(write, request, (tenant) => Effect.succeed(run(tenant)))
-  return { prepared, atOnce }
+  /** Deletes what the path's `id` names. */
+  const deletion = <E, R>(
+    operation: string,
+    request: KeyedRequest & { readonly path: { readonly id: string } },
+    remove: (tenant: PrincipalShape) => Effect.Effect<void, E, R>
+  ) =>
+    atOnce({ operation, answer: Deleted }, request, (tenant) =>
+      Effect.as(remove(tenant), { id: request.path.id, deleted: true as const })
+    )
+  return { prepared, atOnce, deletion }
 })

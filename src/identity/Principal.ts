@@ -6,7 +6,6 @@ import type { Permission } from "./keys/Permissions.ts"
 
 export type { Author, Tenant } from "../platform/kit/Tenant.ts"
 
-/** What a member may do in an organization (contract 2.7, 2.8). */
 export type Role = "owner" | "admin" | "developer" | "viewer"
 
 export interface Membership {
@@ -26,7 +25,6 @@ export interface Session {
   readonly membership: Membership | null
 }
 
-/** The caller of a request: its organization and environment, its permissions, and who it is. */
 export interface PrincipalShape extends Tenant {
   readonly permissions: ReadonlySet<Permission>
   readonly author: Author
@@ -34,5 +32,4 @@ export interface PrincipalShape extends Tenant {
   readonly role?: Role
 }
 
-/** The caller, provided by the authentication to every operation behind it. */
 export class Principal extends Context.Tag("connected-payments/identity/Principal")<Principal, PrincipalShape>() {}

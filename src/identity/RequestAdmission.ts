@@ -1,9 +1,8 @@
 import { HttpServerRequest } from "@effect/platform"
-import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Context, Duration, Effect, Layer, Option } from "effect"
 import type { ApiKeyInvalid, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../platform/errors/Errors.ts"
 import { clientNetwork } from "../platform/kit/ClientAddress.ts"
-import { BoundedMap, BoundedSemaphore, monotonicMillis } from "../platform/kit/Fibers.ts"
+import { BoundedMap, BoundedSemaphore, monotonicMillis } from "../platform/kit/Concurrency.ts"
 import {
   type BucketView,
   enforce,
@@ -17,6 +16,7 @@ import {
 import type { RateLimitPolicy, Taken } from "../platform/kit/RateLimitStatements.ts"
 import type { TrustedProxies } from "../platform/settings/Forms.ts"
 import { bodyShareOf } from "../server/Body.ts"
+import { messageOf } from "../server/Message.ts"
 import {
   type CredentialLimits,
   type CredentialPolicies,
@@ -49,9 +49,7 @@ export const makeRefusalPause = (): (<A, E, R>(
   name: string,
   refusal: Effect.Effect<A, E, R>
 ) => Effect.Effect<A, E, R>) => {
-  /** The number of waiting refusals by name: in total at most the number of connections. */
   const waiting = new Map<string, number>()
-  /** Counts a waiting refusal and returns its delay. */
   const enter = (name: string): Duration.Duration => {
     const others = waiting.get(name) ?? 0
     waiting.set(name, others + 1)
@@ -78,7 +76,6 @@ export const makeRefusalPause = (): (<A, E, R>(
 export interface RequestAdmissionOptions {
   /** Requests per minute and credential (contract 3.7). */
   readonly rateLimitPerMinute: number
-  /** Failed authentications, and requests without a credential, per minute and client address. */
   readonly failedAuthenticationsPerMinute: number
   readonly trustedProxies: TrustedProxies
 }
@@ -89,7 +86,6 @@ export interface RequestAdmissionOptions {
  */
 const trustedMillis = 1000
 
-/** The maximum number of cached credentials, and of cached organizations, per process. */
 const maxRemembered = 10_000
 
 /** How many credentials new to this process are looked up concurrently: they must not fill the pool. */
@@ -176,17 +172,12 @@ export class RequestAdmission extends Context.Tag("connected-payments/identity/R
       invalid: () => E,
       exists: Effect.Effect<boolean, ServiceUnavailable>
     ) => Effect.Effect<A, E | Refusal, R | HttpServerRequest.HttpServerRequest>
-    /** Refuses a text that can't be a credential, and counts a failed authentication of the address. */
     readonly refuse: <E extends Invalid>(
       error: E
     ) => Effect.Effect<never, E | Refusal, HttpServerRequest.HttpServerRequest>
-    /** Counts a failed authentication of the address; fails beyond the limit. */
     readonly countFailure: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
-    /** The client's network: the unit in which addresses are counted. */
     readonly client: Effect.Effect<string, never, HttpServerRequest.HttpServerRequest>
-    /** Admits a request for a sign-in link, within the limit of its address. */
     readonly admitSignInLink: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
-    /** Admits a redemption of a mailed link, within the limit of its address. */
     readonly admitRedemption: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
   }
 >() {
@@ -230,7 +221,6 @@ const takenOf = (
   return { taken, returned }
 }
 
-/** The buckets of a credential that had no token left. */
 const emptied = ({ organization, own }: Credential, now: number): ReadonlyArray<BucketView> =>
   [organization, own].flatMap((share) =>
     share !== null && share.bucket.tokens < 1 && aheadIn(share, now) < 1 ? [share.bucket] : []
@@ -271,7 +261,6 @@ const makeKnownLimits = (policies: CredentialPolicies) => {
     now - share.bucket.at < trustedMillis &&
     tokensAtMost(share.bucket, policy, now) < 1
 
-  /** The exhausted limit that refuses a credential without a query; undefined if there is none. */
   const refusalOf = (name: string, now: number): ScopedState | undefined => {
     const credential = credentials.get(name)
     if (credential === undefined) return undefined
@@ -304,7 +293,6 @@ const makeKnownLimits = (policies: CredentialPolicies) => {
     return share.taken
   }
 
-  /** How many tokens a request takes from the database's buckets. */
   const tokensToTake = (credential: Credential | undefined, now: number): TokensToTake => {
     const own = takenOf(credential?.own, now, (share) => wantedOwn(share, now))
     const organization = takenOf(credential?.organization, now, (share) =>
@@ -318,7 +306,6 @@ const makeKnownLimits = (policies: CredentialPolicies) => {
     }
   }
 
-  /** Stores the database's answer, and returns the state of the tightest limit. */
   const learn = (name: string, answer: CredentialLimits, asked: TokensToTake, now: number): ScopedState => {
     const { organization, own } = credentialOf(name, answer.organizationId, now)
     if (answer.own !== null) keepAnswer(own, answer.own, now)
@@ -383,11 +370,10 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
       const now = yield* monotonicMillis
       yield* enforce(known.learn(name, answer, asked, now))
       const request = yield* HttpServerRequest.HttpServerRequest
-      bodyShareOf(NodeHttpServerRequest.toIncomingMessage(request))?.recognize()
+      bodyShareOf(messageOf(request))?.recognize()
       return answer
     })
 
-  /** Caches that a credential is unknown or no longer valid, and counts the failure. */
   const refuseAnswer = Effect.fnUntraced(function* <E extends Invalid>(name: string, error: E | ServiceUnavailable) {
     if (error._tag !== "ServiceUnavailable") {
       known.delete(name)

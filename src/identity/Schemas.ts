@@ -58,5 +58,4 @@ export const CreatedBy = Schema.NullOr(AuthorShown).annotations({
   description: "Who created it; null if it was created before this was recorded"
 })
 
-/** The environments whose workspaces a member has access to, each once. */
 export const Environments = uniqueArray(WorkspaceEnvironment, { max: 2 })

@@ -5,7 +5,6 @@ import type { Schema } from "effect"
 import { NoQuery } from "../platform/kit/Request.ts"
 import { SessionAuthentication } from "./Authentication.ts"
 
-/** A group of operations of a signed-in person, with the errors that each of them has. */
 export const sessionGroup = <const Name extends string, E, I>(
   name: Name,
   description: string,

@@ -5,8 +5,8 @@ import { Accounts } from "../payments/Accounts.ts"
 import { type AccountStatus, accountStatus } from "../payments/account/AccountStatus.ts"
 import { Provider } from "../payments/Provider.ts"
 import { ServiceUnavailable } from "../platform/errors/Errors.ts"
+import { makeFairSemaphore } from "../platform/kit/Concurrency.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
-import { makeFairSemaphore } from "../platform/kit/Fibers.ts"
 import type { Tenant } from "../platform/kit/Tenant.ts"
 import { transaction } from "../platform/storage/Database.ts"
 import { makeAccountStatusRepo, type StatusComparison } from "./AccountStatusRepo.ts"
@@ -17,10 +17,8 @@ import type { NewReceipt } from "./ReceiptStatement.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
 
-/** A receipt without the decision about its notification. */
 export type ReceiptBase = Omit<NewReceipt, keyof Decision>
 
-/** The result of storing a notification: its outcome, and whether it is new. */
 export interface StoredReport {
   readonly outcome: NewReceipt["outcome"]
   readonly stored: boolean
@@ -29,10 +27,8 @@ export interface StoredReport {
   readonly unreadable: Unreadable | null
 }
 
-/** Stores a decision in the caller's transaction, if any; returns whether it was stored. */
 type Insert<A extends { readonly stored: boolean }, E> = (decision: Decision) => Effect.Effect<A, E>
 
-/** A reading of an account, and the notification that triggered it. */
 interface Reading<A extends { readonly stored: boolean }, E> {
   readonly insert: Insert<A, E>
   readonly notification: Notification
@@ -53,10 +49,7 @@ interface Reading<A extends { readonly stored: boolean }, E> {
 const toldAtOf = ({ created }: Notification, { lastToldAt }: StatusComparison): number =>
   Math.max(created, lastToldAt ?? 0)
 
-/**
- * How many readings a process stores at once, one per account: each locks its account, so further ones of an account
- * would only wait, each holding a connection.
- */
+/** One per account: further ones would only wait for its lock, each holding a connection. */
 const storedAtOnce = 2
 
 /** How long a reading waits for earlier ones; after that the provider has to send the notification again. */
@@ -149,10 +142,7 @@ export const makeAccountReports = Effect.gen(function* () {
   const read = makeRead(parts, storeReading)
 
   return {
-    /**
-     * Reads the account of a notification and stores the resulting decision with its receipt. The account is connected,
-     * according to the context. Stores nothing while the provider can't be reached.
-     */
+    /** Stores the decision with its receipt; nothing while the provider can't be reached. */
     receive: Effect.fn("AccountReports.receive")(function* (
       base: ReceiptBase,
       notification: Notification,

@@ -6,10 +6,7 @@ import { ofTenant, type Tenant } from "../platform/kit/Tenant.ts"
 
 /** A reading of an account that is about to begin, and whether the notification that triggers it is already known. */
 export interface ReadingBegun {
-  /**
-   * The reading's number in one sequence for all accounts: the highest one counts. Text, since it can exceed
-   * JavaScript's numbers.
-   */
+  /** The highest one counts. Text, since it can exceed JavaScript's numbers. */
   readonly reading: string
   readonly known: boolean
 }
@@ -25,7 +22,6 @@ export interface StatusComparison {
 /** Timeout of waiting for an account's row, while holding a connection that others need. */
 const longestLock = "2s"
 
-/** The SQL of accounts' reported status; nothing outside the slice imports this. */
 export const makeAccountStatusRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /** Assigns the reading's number, before the call to the provider. */
   begin: (environment: Environment, providerEventId: string): Effect.Effect<ReadingBegun, SqlError.SqlError> =>

@@ -3,12 +3,10 @@ import { Schema } from "effect"
 import { errorSchema, PayloadTooLarge, ServiceUnavailable, SignatureInvalid } from "../platform/errors/Errors.ts"
 import { described } from "../platform/kit/Request.ts"
 
-/** The response to a notification that is stored or already known. */
 export const Received = Schema.Struct({
   received: described(Schema.Literal(true), "Always true: stored")
 }).annotations({ identifier: "Received" })
 
-/** The paths that receive the provider's notifications. */
 export const entryPaths = { receive: "/webhooks/provider", receiveThin: "/webhooks/provider/thin" } as const
 
 /** The fields of every notification; the rest is up to the provider. */
@@ -20,7 +18,6 @@ const notification = Schema.Struct(
   Schema.Record({ key: Schema.String, value: Schema.Unknown })
 )
 
-/** The provider's webhook endpoints (contract 11). Not for integrators. */
 export class InboundApi extends HttpApiGroup.make("inbound")
   .add(
     HttpApiEndpoint.post("receive", entryPaths.receive)

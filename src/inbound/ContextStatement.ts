@@ -6,19 +6,13 @@ import type { Environment } from "../platform/kit/Environment.ts"
 import type { OrganizationId } from "../platform/kit/Ids.ts"
 import { parametersOf } from "../platform/storage/Statements.ts"
 
-/**
- * The items that a session or payment link was created to sell. What it sold may differ: payers may change quantities,
- * for example.
- */
+/** What was sold may differ: payers may change quantities, for example. */
 export interface OfferedItems extends SoldItems {
   /** Subtotal of these items; null if an equal subtotal would not prove that they were sold. */
   readonly subtotal: number | null
 }
 
-/**
- * The facts by which a notification is classified: whose account it is about, which endpoints may get its events, and
- * what its session offers.
- */
+/** Whose account it is about, which endpoints may get its events, and what its session offers. */
 export interface InboundContext {
   readonly organizationId: OrganizationId
   readonly connected: boolean
@@ -28,17 +22,13 @@ export interface InboundContext {
   readonly offered: OfferedItems | null
   /** Whether the account has not had its first payment yet, or this notification is about it (contract 6.6). */
   readonly awaitsFirstPayment: boolean
-  /**
-   * The tenant's version at the time of the lookup, if this context is cached from another notification: it must be
-   * compared with the stored version. Null if the context was just looked up.
-   */
+  /** Null if just looked up; a cached context's version must be compared with the stored one. */
   readonly version: string | null
 }
 
 /** A context from the database, with its tenant's version at that moment. */
 export type FoundContext = InboundContext & { readonly version: string }
 
-/** The keys by which a notification's context is looked up. */
 export interface ContextQuery {
   readonly environment: Environment
   readonly providerEventId: string
@@ -48,7 +38,7 @@ export interface ContextQuery {
 }
 
 /** An id that can be queried: PostgreSQL text can't contain NUL, and a query with one fails. */
-const storable = (id: string | null | undefined): string | null =>
+export const storable = (id: string | null | undefined): string | null =>
   id === null || id === undefined || id.includes("\u0000") ? null : id
 
 /** SQL: the version of the tenant in row `row`; changes with its endpoints, their signing secrets and its account. */

@@ -37,7 +37,6 @@ import type { InboundContext, OfferedItems } from "./ContextStatement.ts"
 import type { ReceiptOutcome, Unreadable } from "./Receipt.ts"
 import type { NewReceipt } from "./ReceiptStatement.ts"
 
-/** What to do about a verified notification. Pure data. */
 export interface Decision extends Pick<NewReceipt, "outcome" | "organizationId" | "events" | "unreadable"> {}
 
 /** A decision to store only the receipt. */
@@ -48,21 +47,16 @@ export const nothing = (outcome: ReceiptOutcome, context?: InboundContext): Deci
   unreadable: null
 })
 
-/** A decision to store only the receipt, since this part could not be read. */
 export const unreadable = (part: Unreadable["part"], { reason }: Malformed, context?: InboundContext): Decision => ({
   ...nothing("malformed", context),
   unreadable: { part, reason }
 })
 
-/** Whether a notification concerns an organization, and which. */
 export type Classification =
   | { readonly _tag: "NotForUs"; readonly decision: Decision }
   | { readonly _tag: "ForUs"; readonly context: InboundContext }
 
-/**
- * Classifies by mode and account. Notifications of a disconnected account are ignored until it is linked again, and
- * those of the other mode always.
- */
+/** Those of a disconnected account are ignored until it is linked again, those of the other mode always. */
 export const classify = (
   environment: Environment,
   { livemode }: { readonly livemode: boolean },
@@ -96,10 +90,7 @@ export const envelopesOf = (
   }
 }
 
-/**
- * Turns envelopes into a decision, matching them with the endpoints' filters. The outcome follows from the context, but
- * the statement that stores it may correct it.
- */
+/** The outcome follows from the context; the statement that stores it may correct it. */
 export const decisionOf = (
   envelopes: ReadonlyArray<Envelope>,
   context: InboundContext,
@@ -177,7 +168,6 @@ const withMilestone = (
       : [envelope]
   )
 
-/** Why an event could not be completed from the provider. */
 export type EnrichmentFailure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
 
 /** Data fetched for an event so far; null if the provider has no such object. */
@@ -186,7 +176,6 @@ export interface Fetched {
   readonly items?: ReadonlyArray<ProviderObject> | null
 }
 
-/** Data has to be fetched from the provider before a decision. */
 export interface NeedsFetch {
   readonly _tag: "NeedsFetch"
   readonly fetch: Effect.Effect<Fetched, EnrichmentFailure>
@@ -278,7 +267,6 @@ export const makeEnrichment = Effect.gen(function* () {
   return { decide }
 })
 
-/** The initial value: nothing has been fetched yet. */
 export const nothingFetched: Fetched = {}
 
 /**

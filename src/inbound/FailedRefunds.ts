@@ -13,17 +13,13 @@ import type { InboundContext } from "./ContextStatement.ts"
 import { type Decision, type FailedRefund, failedRefundOf, nothing, unreadable } from "./Decision.ts"
 import { makeFailedRefundsRepo } from "./FailedRefundsRepo.ts"
 
-/** How often to look for failed refunds to report. */
 const interval = "1 minute"
 
 /** Retry delays of a mail: if the mail server was unreachable, and if it refused the mail, which needs an operator. */
 const unreachableFor = "5 minutes"
 const refusedFor = "1 hour"
 
-/**
- * Handles an event about a refund: records the refund if it failed, and returns the decision for the receipt. Several
- * notifications may be about one refund, in any order, and each may be repeated.
- */
+/** Several notifications may be about one refund, in any order, and each may be repeated. */
 export const makeTakeRefundNews = Effect.map(
   makeFailedRefundsRepo,
   (repo) =>
@@ -45,7 +41,6 @@ export const makeTakeRefundNews = Effect.map(
 )
 
 export interface FailedRefundsOptions {
-  /** The URL at which integrators reach the service, without a trailing slash. */
   readonly publicUrl: string
 }
 
@@ -102,7 +97,6 @@ const make = Effect.fnUntraced(function* ({ publicUrl }: FailedRefundsOptions) {
   }
 })
 
-/** Reports failed refunds in the background, and removes old ones. */
 export const failedRefundsLayer: Layer.Layer<never, never, FailedRefunds | SqlClient.SqlClient> = housekeepingLayer(
   "failed refunds",
   Effect.map(FailedRefunds, ({ clean, tell }) => ({ "mails about failed refunds": tell, "failed refunds": clean })),
@@ -114,7 +108,6 @@ export interface FailedRefundsTold extends Tenant {
   readonly refunds: ReadonlyArray<FailedRefund>
 }
 
-/** Maximum number of refunds listed in the mail. */
 const listed = 20
 
 const lineOf = ({ amount, chargeId, currency, paymentId, reason, refundId, status }: FailedRefund): string =>
@@ -122,7 +115,6 @@ const lineOf = ({ amount, chargeId, currency, paymentId, reason, refundId, statu
     reason === null ? "" : ` (${reason})`
   }`
 
-/** The mail to owners and admins about failed refunds, and what to do about them. */
 export const failedRefundsMail = (
   { environment, organizationId, refunds }: FailedRefundsTold,
   { publicUrl, to }: { readonly to: string; readonly publicUrl: string }

@@ -11,7 +11,6 @@ const refundsAtOnce = 1000
 /** Lease on a mail: how long a process may take to hand it over before another one tries. */
 const claimedFor = "5 minutes"
 
-/** The SQL of failed refunds; nothing outside the slice imports this. */
 export const makeFailedRefundsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   insert: ({ environment, organizationId }: Tenant, refund: FailedRefund) => sql`
     INSERT INTO payments.failed_refunds (organization_id, environment, refund_id, charge_id, payment_id, amount,
@@ -30,7 +29,6 @@ export const makeFailedRefundsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
     )
     GROUP BY f.organization_id, f.environment ORDER BY min(f.mail_at) LIMIT ${tenantsAtOnce}`,
 
-  /** Claims a tenant's refunds to report. */
   claim: (tenant: Tenant) => sql<FailedRefund>`
     WITH due AS MATERIALIZED (
       SELECT refund_id FROM payments.failed_refunds

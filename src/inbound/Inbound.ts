@@ -1,5 +1,5 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Context, Data, Effect, Either, type Fiber, Layer } from "effect"
+import { Context, Data, Effect, Either, type Fiber, Layer, Predicate } from "effect"
 import { LocalHandOff } from "../engine/queue/Enqueue.ts"
 import { WakeUp } from "../engine/queue/WakeUp.ts"
 import { apiVersionOf, type Malformed, malformedAt } from "../events/stripe/ProviderEvent.ts"
@@ -11,18 +11,18 @@ import {
   translatedProviderTypes
 } from "../events/stripe/Translate.ts"
 import type { Accounts } from "../payments/Accounts.ts"
-import type { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
+import { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
 import { Provider } from "../payments/Provider.ts"
 import { ServiceUnavailable, SignatureInvalid } from "../platform/errors/Errors.ts"
+import { flatMapSync, millisNow } from "../platform/kit/Concurrency.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
-import { flatMapSync, millisNow } from "../platform/kit/Fibers.ts"
 import type { OrganizationId } from "../platform/kit/Ids.ts"
 import type { KeyedHash } from "../platform/kit/KeyedHash.ts"
 import { isUnavailable, transaction } from "../platform/storage/Database.ts"
 import { Metrics, type MetricsWriter } from "../platform/telemetry/Metrics.ts"
 import { annotateFiber, spanned, traceparentOf } from "../platform/telemetry/Spans.ts"
 import { makeAccountReports, type ReceiptBase, type StoredReport } from "./AccountReports.ts"
-import type { InboundContext } from "./ContextStatement.ts"
+import { type InboundContext, storable } from "./ContextStatement.ts"
 import {
   classify,
   type Decision,
@@ -78,10 +78,7 @@ const typeLabel = (type: string | null): string => {
   return type.startsWith("v2.core.account") ? "v2.core.account" : "other"
 }
 
-/**
- * Reports unreadable parts to operators: as an error in the log and in the metrics, containing only field paths and the
- * provider's names.
- */
+/** In the log and the metrics, containing only field paths and the provider's names. */
 const reportTo =
   (metrics: MetricsWriter | null) =>
   ({ part, ...report }: UnreadableReport): Effect.Effect<void> =>
@@ -94,7 +91,6 @@ const reportTo =
       return Effect.logError(messages[part]).pipe(Effect.annotateLogs({ part, ...report }))
     })
 
-/** The result of a notification: its outcome, or `duplicate` if it was already known. */
 export type Received = ReceiptOutcome | "duplicate"
 
 type Receive = (
@@ -105,6 +101,7 @@ type Receive = (
 const makeParts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const provider = yield* Provider
+  const sessions = yield* CheckoutSessions
   const wakeUp = yield* WakeUp
   const metrics = yield* Metrics
   const count = countedBy(metrics)
@@ -113,7 +110,19 @@ const makeParts = Effect.gen(function* () {
   const { decide } = yield* makeEnrichment
   const accountReports = yield* makeAccountReports
   const takeRefundNews = yield* makeTakeRefundNews
-  return { sql, provider, wakeUp, metrics, count, reportUnreadable, receipts, decide, accountReports, takeRefundNews }
+  return {
+    sql,
+    provider,
+    sessions,
+    wakeUp,
+    metrics,
+    count,
+    reportUnreadable,
+    receipts,
+    decide,
+    accountReports,
+    takeRefundNews
+  }
 })
 
 type Parts = Effect.Effect.Success<typeof makeParts>
@@ -141,7 +150,6 @@ const makeStoring = ({ receipts, reportUnreadable, wakeUp }: Parts) => {
       })
     )
 
-  /** Reports a stored notification to workers and the trace, and unreadable parts to operators. */
   const finish = (
     { environment, providerEventId, type }: ReceiptBase,
     organizationId: InboundContext["organizationId"] | null,
@@ -150,11 +158,7 @@ const makeStoring = ({ receipts, reportUnreadable, wakeUp }: Parts) => {
   ): Effect.Effect<Received> =>
     Effect.withFiberRuntime((fiber) => {
       const received: Received = stored ? outcome : "duplicate"
-      annotateFiber(fiber, {
-        "notification.id": providerEventId,
-        "notification.type": type,
-        "notification.outcome": received
-      })
+      annotateFiber(fiber, { "notification.outcome": received })
       const announced = Effect.as(waits ? wakeUp.announce : Effect.void, received)
       if (!stored || unreadable === null) return announced
       const reported = { ...unreadable, environment, organizationId, providerEventId, type, apiVersion }
@@ -165,7 +169,6 @@ const makeStoring = ({ receipts, reportUnreadable, wakeUp }: Parts) => {
 }
 
 const makeTake = ({ receipts }: Parts, { contextOf, finish, store }: ReturnType<typeof makeStoring>) => {
-  /** Classifies a notification and stores it; `handling` handles it if it concerns an organization. */
   const take = (
     environment: Environment,
     notification: Notification,
@@ -260,21 +263,24 @@ const makeEntryFor = ({ count, reportUnreadable }: Parts, take: ReturnType<typeo
       notAnEvent()
     )
 
-  /** Verifies and parses a notification of one form, then takes it. */
   const verifyAndTake = <N extends Notification>(
     { parse, handlingOf, verify }: Form<N>,
     body: Uint8Array,
     signatureHeader: string | undefined
   ) =>
-    Effect.flatMap(
-      verify(body, signatureHeader),
-      ({ environment, event: input }): Effect.Effect<Received, NotTaken> => {
-        const parsed = parse(input)
-        if (Either.isLeft(parsed)) return refuseUnreadable(environment, input, parsed.left)
-        return environment === "sandbox" && parsed.right.livemode
-          ? new LiveUnderSandboxSecret({ providerEventId: parsed.right.id })
-          : take(environment, parsed.right, handlingOf(parsed.right, input))
-      }
+    Effect.withFiberRuntime<Received, NotTaken>((fiber) =>
+      Effect.flatMap(
+        verify(body, signatureHeader),
+        ({ environment, event: input }): Effect.Effect<Received, NotTaken> => {
+          const parsed = parse(input)
+          if (Either.isLeft(parsed)) return refuseUnreadable(environment, input, parsed.left)
+          // On each line of the log from here on, and on the span
+          annotateFiber(fiber, { "notification.id": parsed.right.id, "notification.type": parsed.right.type })
+          return environment === "sandbox" && parsed.right.livemode
+            ? new LiveUnderSandboxSecret()
+            : take(environment, parsed.right, handlingOf(parsed.right, input))
+        }
+      )
     )
 
   const entryFor = <N extends Notification>(name: string, form: Form<N>): Receive =>
@@ -292,6 +298,27 @@ const makeEntryFor = ({ count, reportUnreadable }: Parts, take: ReturnType<typeo
     )
 
   return entryFor
+}
+
+/**
+ * Records the sale of a finished session, by which people find its payment; other events record none. Before the
+ * receipt is stored: if it fails, the provider sends the notification again.
+ */
+const recordSale = (
+  { sessions }: Parts,
+  { environment }: ReceiptBase,
+  event: ProviderEvent,
+  { organizationId }: InboundContext
+): Effect.Effect<void, ServiceUnavailable> => {
+  const sold = soldItemsReference(event)
+  const { object } = event.data
+  const text = (value: unknown) => (Predicate.isString(value) ? storable(value) : null)
+  const [sessionId, paymentLinkId] = [text(sold?.sessionId), text(sold?.paymentLinkId)]
+  if (sessionId === null) return Effect.void
+  const paymentId = text(object["payment_intent"])
+  const reference = text(object["client_reference_id"])
+  const paid = object["payment_status"] !== "unpaid"
+  return sessions.finish({ organizationId, environment }, { sessionId, paymentLinkId, paymentId, reference, paid })
 }
 
 const make = Effect.gen(function* () {
@@ -323,7 +350,7 @@ const make = Effect.gen(function* () {
                 Effect.flatMap(parts.takeRefundNews(base.environment, event, context), (decision) =>
                   storing.store(base, decision, context.version)
                 )
-              : takeSnapshot(base, event, context)
+              : Effect.zipRight(recordSale(parts, base, event, context), takeSnapshot(base, event, context))
       })
     }),
     receiveThin: entryFor("Inbound.receiveThin", {
@@ -374,12 +401,10 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
  * A live event was signed with a sandbox secret: the secrets are configured wrongly. A 200 would lose the event, so the
  * provider has to retry until the settings are corrected.
  */
-class LiveUnderSandboxSecret extends Data.TaggedError("LiveUnderSandboxSecret")<{ readonly providerEventId: string }> {}
+class LiveUnderSandboxSecret extends Data.TaggedError("LiveUnderSandboxSecret") {}
 
-/** Why a notification was not taken. */
 type NotTaken = SignatureInvalid | LiveUnderSandboxSecret | EnrichmentFailure | SqlError.SqlError
 
-/** The label under which a notification that was not taken is counted. */
 const outcomeOf = ({ _tag }: NotTaken): string =>
   _tag === "SignatureInvalid" ? "refused" : _tag === "LiveUnderSandboxSecret" ? "live_in_sandbox" : "not_stored"
 
@@ -405,26 +430,22 @@ const countedBy =
 const notAnEvent = () =>
   new SignatureInvalid({ message: "The notification is signed, but its body is not a provider's event." })
 
-/** The differences between snapshot and thin notifications. */
 interface Handling {
   /** The provider's API version of the payload. */
   readonly apiVersion: string | null
   /** Whether the type is about an account, so that the notification has to name one. */
   readonly isOfAccount: boolean
-  /** The provider's type for an account that revoked our access. */
   readonly deauthorization: string
   /** The session or payment link whose items are looked up; null if it is not about one. */
   readonly sold: SoldItemsReference | null
   /** Whether a cached context will do: not for notifications about the account itself. */
   readonly mayUseCache: boolean
-  /** Handles and stores a notification that concerns an organization. */
   readonly handle: (
     base: ReceiptBase,
     context: InboundContext
   ) => Effect.Effect<StoredReport, EnrichmentFailure | SqlError.SqlError | TenantChanged>
 }
 
-/** The receipt of a notification that arrives now, without the decision. */
 const receiptOf = (
   fiber: Fiber.RuntimeFiber<unknown, unknown>,
   environment: Environment,
@@ -442,10 +463,7 @@ const receiptOf = (
   traceparent: traceparentOf(fiber)
 })
 
-/**
- * If storing fails, or the provider does not answer, fails so that the provider sends the notification again, whatever
- * the reason (contract 11.2): a bug of ours may be fixed by then.
- */
+/** So that the provider sends it again (contract 11.2): a bug of ours may be fixed by then. */
 const notStored = (error: NotTaken): Effect.Effect<never, SignatureInvalid | ServiceUnavailable> => {
   if (error._tag === "SignatureInvalid" || error._tag === "ServiceUnavailable") return Effect.fail(error)
   const unavailable = new ServiceUnavailable({ cause: error })
@@ -453,7 +471,7 @@ const notStored = (error: NotTaken): Effect.Effect<never, SignatureInvalid | Ser
     return Effect.zipRight(
       Effect.logError(
         "A live event was signed with a secret of PROVIDER_SANDBOX_WEBHOOK_SECRETS and was not stored: correct the secrets"
-      ).pipe(Effect.annotateLogs({ "notification.id": error.providerEventId })),
+      ),
       unavailable
     )
   }

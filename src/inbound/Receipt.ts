@@ -30,18 +30,15 @@ export interface Unreadable {
    * - `filters`: fields that some endpoint filters by; endpoints without such filters got their deliveries
    */
   readonly part: "event" | "object" | "account" | "filters"
-  /** The paths of the fields that are missing or invalid; never their values. */
   readonly reason: string
 }
 
-/** The record of one verified notification (contract 11.3). */
 export interface Receipt {
   readonly environment: Environment
   readonly providerEventId: string
   /** Null if the account was not linked to any organization. */
   readonly organizationId: OrganizationId | null
   readonly accountId: string | null
-  /** The provider's own event type. */
   readonly type: string
   readonly livemode: boolean
   readonly outcome: ReceiptOutcome
@@ -52,6 +49,8 @@ export interface Receipt {
   readonly reason: string | null
   /** How many further copies arrived. */
   readonly duplicates: number
+  /** Whether it was stored from the provider's list of events, since no notification had come. */
+  readonly reconciled: boolean
   readonly providerCreatedAt: Date
   readonly receivedAt: Date
 }
@@ -69,14 +68,12 @@ export interface ReceiptDetail extends Receipt {
   readonly events: ReadonlyArray<ReceiptEvent>
 }
 
-/** Filters and page of a list of receipts; an absent filter excludes nothing. */
 export interface ListReceipts {
   readonly environment: Environment
   readonly organizationId?: OrganizationId
   readonly outcome?: ReceiptOutcome
   /** The provider's own event type, e.g. `payment_intent.succeeded`. */
   readonly type?: string
-  /** Received at this time or later. */
   readonly since?: Date
   /** Page size: 1 to 100, default 10. */
   readonly limit?: number
@@ -108,7 +105,6 @@ export interface Replay {
   readonly events: ReadonlyArray<{ readonly id: string; readonly type: EventType; readonly deliveriesMade: number }>
 }
 
-/** Where to look for events without a receipt. */
 export interface FindMissing {
   readonly environment: Environment
   /** If absent: the accounts of all organizations. */
@@ -123,12 +119,10 @@ export interface FindMissing {
 export interface MissingEvent {
   readonly organizationId: OrganizationId
   readonly providerEventId: string
-  /** The provider's own event type. */
   readonly type: string
   readonly providerCreatedAt: Date
 }
 
-/** An account whose events could not be listed. */
 export interface AccountNotAsked {
   readonly organizationId: OrganizationId
   /** `not_connected`: our access ended in the queried period or before the call, or there never was an account. */
@@ -136,20 +130,17 @@ export interface AccountNotAsked {
   readonly message: string
 }
 
-/** The events without a receipt, newest first, and the accounts whose events could not be listed. */
 export interface FoundMissing {
   readonly events: ReadonlyArray<MissingEvent>
   readonly notAsked: ReadonlyArray<AccountNotAsked>
 }
 
-/** There is no receipt under this provider event id in this environment. For operators. */
 export class ReceiptNotFound extends Data.TaggedError("ReceiptNotFound")<
   ReceiptKey & {
     readonly message: string
   }
 > {}
 
-/** A receipt can't be replayed in its present state; nothing was changed. For operators. */
 export class ReplayRefused extends Data.TaggedError("ReplayRefused")<{
   /**
    * `wrong_mode`: the event belongs to the provider's other mode. `account_not_linked`: its account is not linked and

@@ -1,5 +1,5 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Array, Duration, Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { eventKey } from "../destinations/publishing/Publication.ts"
 import { publicationParts } from "../destinations/publishing/PublicationStatement.ts"
 import { EventType } from "../events/Catalog.ts"
@@ -37,10 +37,7 @@ interface StoredEvent {
 /** Maximum number of receipts read for one page; bounds the statement, whatever the filters. */
 const mostRead = 10_000
 
-/**
- * A row of a page, with the number of receipts read for the page and the last of them. Without a receipt, all else is
- * null.
- */
+/** Without a receipt, all but the number of receipts read and the last of them is null. */
 type ListedRow = { readonly looked: number; readonly last: string | null } & (
   | Receipt
   | { readonly [K in keyof Receipt]: null }
@@ -49,7 +46,6 @@ type ListedRow = { readonly looked: number; readonly last: string | null } & (
 const isListed = (row: Receipt | { readonly [K in keyof Receipt]: null }): row is Receipt =>
   row.providerEventId !== null
 
-/** The ids in the database that a notification's events would have. */
 const possibleEventKeys = ({
   environment,
   providerEventId,
@@ -58,7 +54,6 @@ const possibleEventKeys = ({
   EventType.literals.map((type) => eventKey(eventId({ environment, providerEventId, type }), receivedAt))
 
 export interface StoredReplay {
-  /** The event id of each delivery created. */
   readonly made: ReadonlyArray<string>
   /** The receipt's outcome now. */
   readonly outcome: ReceiptOutcome
@@ -72,7 +67,7 @@ const madeNothing: ReadonlyArray<ReceiptOutcome> = ["malformed", "unlinked"]
 const makeColumns = (sql: Sql) =>
   sql.literal(`
   r.environment, r.provider_event_id AS "providerEventId", r.organization_id AS "organizationId",
-  r.account_id AS "accountId", r.type, r.livemode, r.outcome, r.reason, r.duplicates,
+  r.account_id AS "accountId", r.type, r.livemode, r.outcome, r.reason, r.duplicates, r.reconciled,
   r.provider_created_at AS "providerCreatedAt", r.received_at AS "receivedAt"`)
 
 const makeFind =
@@ -190,7 +185,6 @@ const makeEventsOf = (sql: Sql, storedEvents: ReturnType<typeof makeStoredEvents
 }
 
 const makeMissing = (sql: Sql) => {
-  /** The accounts whose events may be missing, and whether each is still connected. */
   const accountsOf = ({ environment, organizationId, since }: FindMissing) =>
     sql<Pick<Tenant, "organizationId"> & { readonly connected: boolean }>`
       SELECT organization_id AS "organizationId", status = 'connected' AS connected FROM payments.provider_accounts
@@ -202,21 +196,37 @@ const makeMissing = (sql: Sql) => {
         }
       ORDER BY organization_id`
 
-  /** Those of these events that left no receipt. In chunks of 5000, since statements have a timeout. */
+  /** Those of a page of events that left no receipt. */
   const withoutReceipt = (environment: Environment, ids: ReadonlyArray<string>) =>
     Effect.map(
-      Effect.forEach(
-        Array.chunksOf(ids, 5000),
-        (some) => sql<{ readonly id: string }>`
-        SELECT id FROM unnest(${some}::text[]) AS known (id)
+      sql<{ readonly id: string }>`
+        SELECT id FROM unnest(${ids}::text[]) AS known (id)
         WHERE NOT EXISTS (
           SELECT 1 FROM payments.receipts r WHERE r.environment = ${environment} AND r.provider_event_id = known.id
-        )`
-      ),
-      (rows) => new Set(rows.flat().map(({ id }) => id))
+        )`,
+      (rows) => new Set(rows.map(({ id }) => id))
     )
 
-  return { accountsOf, withoutReceipt }
+  /**
+   * The connected accounts, and since when the provider's events may lack receipts: an hour before the last comparison,
+   * as a database that fell back to a replica may have lost what it had then. Those compared longest ago are first.
+   */
+  const toReconcile = (environment: Environment) =>
+    sql<Pick<Tenant, "organizationId"> & { readonly since: Date }>`
+      SELECT organization_id AS "organizationId",
+        GREATEST(linked_at, reconciled_until - interval '1 hour', now() - interval '29 days') AS since
+      FROM payments.provider_accounts WHERE environment = ${environment} AND status = 'connected'
+      ORDER BY reconciled_until NULLS FIRST LIMIT 1000`
+
+  const reconciled = (tenant: Tenant, until: Date) => sql`
+    UPDATE payments.provider_accounts SET reconciled_until = ${until.toISOString()}::timestamptz
+    WHERE ${ofTenant(sql, tenant)}`
+
+  const markReconciled = (environment: Environment, providerEventId: string) => sql`
+    UPDATE payments.receipts SET reconciled = true
+    WHERE environment = ${environment} AND provider_event_id = ${providerEventId}`
+
+  return { accountsOf, withoutReceipt, toReconcile, reconciled, markReconciled }
 }
 
 /**
@@ -271,7 +281,6 @@ const makeInsertMissing =
   }
 
 const makeClean = (sql: Sql) => {
-  /** Removes old receipts that are not in a month's table. */
   const cleanUndated = (retention: Duration.Duration) =>
     Effect.forEach(
       environments,
@@ -313,8 +322,7 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     list,
     storedEvents,
     eventsOf,
-    accountsOf: missing.accountsOf,
-    withoutReceipt: missing.withoutReceipt,
+    ...missing,
     insertMissing,
     clean
   }

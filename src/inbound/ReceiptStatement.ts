@@ -37,7 +37,6 @@ export interface MonthPartition {
   readonly others: ReadonlyArray<string>
 }
 
-/** The part of a receipt that determines its partition. */
 interface Filed {
   readonly providerCreatedAt: Date
 }
@@ -57,10 +56,8 @@ export const clockAhead = 1
 /** The month in two days' time: receipts may already be stored under it. */
 const comingMonth = (now: Date): string => monthOf(new Date(now.getTime() + 2 * clockAhead * millisPerDay))
 
-/** The table of a month. */
 export const tableOf = (month: string): string => `receipts_${month.replace("-", "")}`
 
-/** How often to look again for a missing month's table, in milliseconds. */
 const lookAgain = 60_000
 
 interface Tables {
@@ -98,7 +95,6 @@ export const makeReceiptPartitions = Effect.map(SqlClient.SqlClient, (sql) => {
     }
   }
 
-  /** Groups receipts by partition. */
   return <R extends Filed>(
     receipts: ReadonlyArray<R>
   ): Effect.Effect<ReadonlyArray<readonly [ReceiptPartition, ReadonlyArray<R>]>, SqlError.SqlError> =>
@@ -123,7 +119,7 @@ export const makeReceiptPartitions = Effect.map(SqlClient.SqlClient, (sql) => {
 })
 
 /** A notification to be stored with its events and deliveries. */
-export interface NewReceipt extends Omit<Receipt, "reason" | "duplicates"> {
+export interface NewReceipt extends Omit<Receipt, "reason" | "duplicates" | "reconciled"> {
   readonly unreadable: Unreadable | null
   readonly events: ReadonlyArray<MatchedEvent<EventType>>
   /** The account revoked our access: it is disconnected with the receipt, unless it was linked after that. */
@@ -131,7 +127,6 @@ export interface NewReceipt extends Omit<Receipt, "reason" | "duplicates"> {
   readonly traceparent: string | null
 }
 
-/** A receipt classified by a cached context. */
 export interface VersionedReceipt extends NewReceipt {
   /** The version that the tenant must have for the receipt to be stored; null if any version will do. */
   readonly tenantVersion: string | null
@@ -158,10 +153,7 @@ export interface ReceiptsRow {
   readonly storedAt: number
 }
 
-/**
- * SQL: of an account's simultaneous first payments, only one creates the milestone; the statement's part `milestone`
- * decides which.
- */
+/** SQL: of an account's simultaneous first payments, only one creates the milestone. */
 export const unlessMilestoneIsTaken = (sql: SqlClient.SqlClient) => (type: string) =>
   sql.literal(`(${type} <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))`)
 
@@ -250,12 +242,10 @@ const receiptColumns = [
   "leaseMillis"
 ] as const
 
-/** Further values of a receipt that can change its account. */
 const accountColumns = ["claimsMilestone", "deauthorizes", "auditId", "requestId"] as const
 
 type ReceiptParameters = Readonly<Record<(typeof receiptColumns)[number], Statement.Fragment>>
 
-/** A receipt's changes to its account: parts of the statement, each preceded by a comma. */
 interface AccountChanges {
   /** Follows `source`. Comes first: the milestone also decides what is delivered. */
   readonly milestone: Statement.Fragment
@@ -348,10 +338,7 @@ export const accountSql = (sql: SqlClient.SqlClient): Statement.Fragment => {
   })
 }
 
-/**
- * The values of `batchSql`, and the first ones of `accountSql`. Deliveries that `handOff` takes are stored under its
- * lease.
- */
+/** For `batchSql` and `accountSql`. Deliveries that `handOff` takes are stored under its lease. */
 export const receiptValues = (
   receipts: ReadonlyArray<VersionedReceipt>,
   handOff: HandOff | null

@@ -1,18 +1,17 @@
-import type { SqlClient } from "@effect/sql"
+import type { SqlClient, SqlError } from "@effect/sql"
 import { Array, Context, type Duration, Effect, Either, Layer } from "effect"
 import { WakeUp } from "../engine/queue/WakeUp.ts"
-import { translatedProviderTypes } from "../events/stripe/Translate.ts"
-import { Accounts } from "../payments/Accounts.ts"
+import type { Accounts } from "../payments/Accounts.ts"
 import type { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
-import { Provider } from "../payments/Provider.ts"
-import type { ProviderFailure } from "../payments/ProviderErrors.ts"
+import type { Provider } from "../payments/Provider.ts"
+import type { AccountFailure, ProviderFailure } from "../payments/ProviderErrors.ts"
 import type { ProviderAccountNotConnected, ServiceUnavailable } from "../platform/errors/Errors.ts"
+import type { Environment } from "../platform/kit/Environment.ts"
 import type { OrganizationId } from "../platform/kit/Ids.ts"
 import type { KeyedHash } from "../platform/kit/KeyedHash.ts"
 import type { Author, Tenant } from "../platform/kit/Tenant.ts"
 import { orUnavailable, sessionClient } from "../platform/storage/Database.ts"
 import { preferReplica } from "../platform/storage/ReadReplica.ts"
-import { refundNewsTypes } from "./Decision.ts"
 import {
   type AccountNotAsked,
   type FindMissing,
@@ -27,50 +26,27 @@ import {
   ReplayRefused
 } from "./Receipt.ts"
 import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
+import { makeLostEvents, makeReconciliation, type Progress } from "./Reconciliation.ts"
 import { makeReplay } from "./Replay.ts"
 
-/** The notification types that can lead to more than a receipt. */
-const knownTypes: ReadonlySet<string> = new Set([...translatedProviderTypes, ...refundNewsTypes])
+const notConnected = (organizationId: OrganizationId): AccountNotAsked => ({
+  organizationId,
+  reason: "not_connected",
+  message: "No account is connected in this environment: the provider can't be asked for its events"
+})
 
-/** Finds events that the provider has but that left no receipt, for example those lost with a database. */
-const makeFindLostEvents = Effect.gen(function* () {
-  const provider = yield* Provider
-  const accounts = yield* Accounts
-  const records = yield* makeReceiptRecordsRepo
-
-  const findOf = Effect.fnUntraced(function* (tenant: Tenant, { since, until }: FindMissing) {
-    const listed = yield* accounts.use(tenant, (account) => provider.listEvents(account, { since, until }))
-    const translated = listed.filter(({ type }) => knownTypes.has(type))
-    const missing = yield* records.withoutReceipt(
-      tenant.environment,
-      translated.map(({ id }) => id)
-    )
-    return translated
-      .filter(({ id }) => missing.has(id))
-      .map(
-        ({ created, id, type }): MissingEvent => ({
-          organizationId: tenant.organizationId,
-          providerEventId: id,
-          type,
-          providerCreatedAt: new Date(created * 1000)
-        })
-      )
-  })
-
-  const notConnected = (organizationId: OrganizationId): AccountNotAsked => ({
-    organizationId,
-    reason: "not_connected",
-    message: "No account is connected in this environment: the provider can't be asked for its events"
-  })
-
-  /** An account whose events can't be listed does not affect the others. */
-  return Effect.fnUntraced(function* (query: FindMissing) {
+/** Asks the provider about the accounts of a query. One that can't be asked does not affect the others. */
+const makeOfAccounts = Effect.map(makeReceiptRecordsRepo, (records) =>
+  Effect.fnUntraced(function* <A>(
+    query: FindMissing,
+    ask: (tenant: Tenant) => Effect.Effect<A, AccountFailure | SqlError.SqlError>
+  ) {
     const { environment, organizationId } = query
     const found = yield* records.accountsOf(query)
     const none = organizationId !== undefined && found.length === 0 ? [notConnected(organizationId)] : []
     const asked = yield* Effect.forEach(found, ({ connected, organizationId }) =>
       connected
-        ? findOf({ organizationId, environment }, query).pipe(
+        ? ask({ organizationId, environment }).pipe(
             Effect.map(Either.right),
             Effect.catchAll((error) => {
               if (error._tag === "ProviderAccountNotConnected") {
@@ -89,13 +65,37 @@ const makeFindLostEvents = Effect.gen(function* () {
           )
         : Effect.succeed(Either.left(notConnected(organizationId)))
     )
-    const [notAsked, events] = Array.separate(asked)
-    const foundMissing: FoundMissing = {
-      events: events.flat().sort((a, b) => b.providerCreatedAt.getTime() - a.providerCreatedAt.getTime()),
-      notAsked: [...none, ...notAsked]
-    }
-    return foundMissing
+    const [notAsked, answers] = Array.separate(asked)
+    return { answers, notAsked: [...none, ...notAsked] }
   })
+)
+
+/** Finds events that the provider has but that left no receipt, for example those lost with a database. */
+const makeFindMissing = Effect.gen(function* () {
+  const lostEvents = yield* makeLostEvents
+  const ofAccounts = yield* makeOfAccounts
+
+  const findOf = Effect.fnUntraced(function* (tenant: Tenant, query: FindMissing) {
+    const missing: Array<MissingEvent> = []
+    yield* lostEvents(tenant, query, (lost) =>
+      Effect.sync(() => {
+        for (const { created, id: providerEventId, type } of lost) {
+          const providerCreatedAt = new Date(created * 1000)
+          missing.push({ organizationId: tenant.organizationId, providerEventId, type, providerCreatedAt })
+        }
+      })
+    )
+    return missing
+  })
+
+  return (query: FindMissing) =>
+    Effect.map(
+      ofAccounts(query, (tenant) => findOf(tenant, query)),
+      ({ answers, notAsked }): FoundMissing => ({
+        events: answers.flat().sort((a, b) => b.providerCreatedAt.getTime() - a.providerCreatedAt.getTime()),
+        notAsked
+      })
+    )
 })
 
 /** The default author of a replay. */
@@ -106,7 +106,9 @@ const make = Effect.fnUntraced(function* (options: { readonly receiptRetention: 
   const session = yield* sessionClient
   const wakeUp = yield* WakeUp
   const replays = yield* makeReplay
-  const findMissing = yield* makeFindLostEvents
+  const findMissing = yield* makeFindMissing
+  const ofAccounts = yield* makeOfAccounts
+  const reconciliation = yield* makeReconciliation(replays)
   const onReplica = yield* preferReplica
 
   const find = Effect.fnUntraced(function* (key: ReceiptKey) {
@@ -140,6 +142,9 @@ const make = Effect.fnUntraced(function* (options: { readonly receiptRetention: 
     orUnavailable
   )
 
+  const takeIn = (tenant: Tenant, providerEventId: string, author: Author) =>
+    Effect.flatMap(replays.fetchEvent(tenant, providerEventId), (event) => replays.takeIn(tenant, event, author))
+
   const replay = Effect.fn("Receipts.replay")(function* (
     { organizationId, ...key }: ReceiptKey & { readonly organizationId?: OrganizationId },
     author: Author = localOperator
@@ -154,7 +159,7 @@ const make = Effect.fnUntraced(function* (options: { readonly receiptRetention: 
     }
     const replayed =
       receipt === undefined && organizationId !== undefined
-        ? yield* replays.takeIn({ organizationId, environment: key.environment }, key.providerEventId, author)
+        ? yield* takeIn({ organizationId, environment: key.environment }, key.providerEventId, author)
         : yield* replays.replay(receipt ?? (yield* find(key)), author)
     if (replayed.deliveriesMade > 0) {
       yield* wakeUp.announce
@@ -167,6 +172,23 @@ const make = Effect.fnUntraced(function* (options: { readonly receiptRetention: 
     get,
     missing: Effect.fn("Receipts.missing")(findMissing, orUnavailable),
     replay,
+    replayLost: Effect.fn("Receipts.replayLost")(function* (
+      query: Required<Omit<FindMissing, "organizationId">> & Pick<FindMissing, "organizationId">,
+      author: Author,
+      onProgress: (tenant: Tenant, progress: Progress) => Effect.Effect<void>
+    ) {
+      const { notAsked } = yield* ofAccounts(query, (tenant) =>
+        reconciliation.reconcile(tenant, query, author, {
+          pace: Effect.void,
+          upTo: (_, progress) => Effect.zipRight(wakeUp.announce, onProgress(tenant, progress))
+        })
+      )
+      return notAsked
+    }, orUnavailable),
+    reconcile: (environment: Environment) =>
+      orUnavailable(
+        Effect.flatMap(reconciliation.round(environment), (stored) => (stored > 0 ? wakeUp.announce : Effect.void))
+      ),
     clean: orUnavailable(records.clean(options.receiptRetention, session))
   }
 })
@@ -175,10 +197,7 @@ const make = Effect.fnUntraced(function* (options: { readonly receiptRetention: 
 export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")<
   Receipts,
   {
-    /**
-     * Receipts of an environment, newest first. A page reads a bounded number of receipts: filtered by type, it may
-     * contain few or none although there are more.
-     */
+    /** Newest first. A page reads a bounded number of receipts, so filtered it may contain few or none. */
     readonly list: (query: ListReceipts) => Effect.Effect<ReceiptPage, ReceiptNotFound | ServiceUnavailable>
     readonly get: (key: ReceiptKey) => Effect.Effect<ReceiptDetail, ReceiptNotFound | ServiceUnavailable>
     /**
@@ -209,6 +228,17 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
       Replay,
       ReceiptNotFound | ReplayRefused | ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
     >
+    /**
+     * Stores the accounts' events of a time that left no receipt, as `replay` does, the oldest first. Tells its progress
+     * after each hour of that time, and returns the accounts that could not be asked.
+     */
+    readonly replayLost: (
+      query: Required<Omit<FindMissing, "organizationId">> & Pick<FindMissing, "organizationId">,
+      author: Author,
+      onProgress: (tenant: Tenant, progress: Progress) => Effect.Effect<void>
+    ) => Effect.Effect<ReadonlyArray<AccountNotAsked>, ServiceUnavailable>
+    /** One round of the task that does the same for all connected accounts, slowly, since they were last compared. */
+    readonly reconcile: (environment: Environment) => Effect.Effect<void, ServiceUnavailable>
     /**
      * Removes the months of receipts that are past their retention, and in small batches receipts that are not in a
      * month's table. Also creates the tables for the next months.

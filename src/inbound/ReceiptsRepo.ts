@@ -1,7 +1,7 @@
 import { SqlClient, SqlError } from "@effect/sql"
 import { Data, Effect } from "effect"
 import type { HandOff, LocalHandOff } from "../engine/queue/Enqueue.ts"
-import { Batcher, batchIntervalMillis } from "../platform/kit/Fibers.ts"
+import { Batcher, batchIntervalMillis } from "../platform/kit/Concurrency.ts"
 import { newId } from "../platform/kit/Ids.ts"
 import { RequestId } from "../platform/kit/Request.ts"
 import { ofTenant, type Tenant } from "../platform/kit/Tenant.ts"
@@ -114,11 +114,7 @@ const makeInsertAll = ({ handOff, insertSearching, monthly, partitionsOf, prepar
   return { insertAlone, insertAll }
 }
 
-/**
- * The SQL of the slice; nothing outside it imports this.
- *
- * @param handOff takes over new deliveries as they are stored; null if they always wait for a claim
- */
+/** `handOff` takes over new deliveries as they are stored; null if they always wait for a claim. */
 export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandOff["Type"] | null) {
   const parts = yield* makeParts(handOff)
   const insertAll = makeInsertAll(parts)
@@ -154,10 +150,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandO
     /** Looks up everything about the account in one round trip. Undefined if it is not linked in this environment. */
     findContext: lookUp,
 
-    /**
-     * Like `findContext`, but uses the cache. A cached context has a version, must be stored with `insertCached`, and
-     * is returned synchronously.
-     */
+    /** Like `findContext`, from the cache: it must be stored with `insertCached`. */
     cachedContext: (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> => {
       const known = query.sold === null ? parts.remembered.get(accountKey(query)) : undefined
       return known === undefined ? lookUp(query) : Effect.succeed(known)
@@ -197,7 +190,6 @@ const settle = (handOff: HandOff | null, [row]: ReadonlyArray<ReceiptsRow>): voi
   else handOff?.settle({ rows: row.handed ?? [], storedAt: row.storedAt })
 }
 
-/** Adds the receipts that a statement stored, by their keys. */
 const addStored = (stored: Map<string, StoredReceipt>, [row]: ReadonlyArray<ReceiptsRow>) => {
   for (const [environment, providerEventId, first, outcome] of row?.receipts ?? []) {
     stored.set(receiptKey({ environment, providerEventId }), { first, outcome, waits: row?.waits === true })
@@ -212,7 +204,6 @@ const receiptKey = ({ environment, providerEventId }: Pick<NewReceipt, "environm
 const accountKey = ({ accountId, environment }: Pick<NewReceipt, "accountId" | "environment">): string =>
   `${environment} ${accountId}`
 
-/** A cached context is outdated. */
 export class TenantChanged extends Data.TaggedError("TenantChanged") {}
 
 /**
@@ -238,7 +229,6 @@ export class RememberedContexts {
   readonly #known = new Map<string, Remembered>()
   #endpoints = 0
 
-  /** The cached context of an account in an environment, unless expired. */
   get(key: string): InboundContext | undefined {
     const known = this.#known.get(key)
     if (known === undefined) return undefined
@@ -247,7 +237,6 @@ export class RememberedContexts {
     return undefined
   }
 
-  /** Caches a context that was just looked up. */
   put(key: string, context: FoundContext): void {
     if (!context.connected || context.awaitsFirstPayment || context.endpoints.length > maxEndpoints) return
     this.forget(key)

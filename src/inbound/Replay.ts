@@ -21,7 +21,6 @@ import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
 
-/** Reasons why an event can't be replayed. */
 const refusals = {
   wrong_mode: "The event is from the provider's other mode: nothing may be created from it",
   account_not_linked: "The event's account is not linked and connected in this environment",
@@ -43,10 +42,7 @@ const requireReadable = (decision: Decision): Effect.Effect<Decision, ReplayRefu
     ? Effect.fail(refuseUnreadable(decision.unreadable?.reason ?? "its object"))
     : Effect.succeed(decision)
 
-/**
- * Whether a receipt is of a thin notification or an account's status: its event reported one moment, and is stored or
- * gone.
- */
+/** Its event reported one moment, and is stored or gone. */
 const isOfAMoment = ({ type }: Receipt): boolean => type === "account.updated" || /^v\d+\./.test(type)
 
 const dataOf = (payload: string): Readonly<Record<string, unknown>> => {
@@ -62,10 +58,8 @@ const notificationOf = (receipt: Receipt): Notification => ({
   account: receipt.accountId
 })
 
-/** An event to replay: that of a receipt, or one that left none. */
 type Source = Pick<Receipt, "environment" | "providerEventId" | "organizationId" | "accountId">
 
-/** Stores a decision in the caller's transaction. */
 type Store = (tenant: Tenant, decision: Decision) => Effect.Effect<Replay, ReplayRefused | SqlError.SqlError>
 
 const makeParts = Effect.gen(function* () {
@@ -88,7 +82,7 @@ type Parts = Effect.Effect.Success<typeof makeParts>
 /** Fetches a snapshot event of a tenant's account from the provider, which keeps it for 30 days. */
 const makeFetchEvent = ({ accounts, provider }: Parts) =>
   Effect.fnUntraced(function* (tenant: Tenant, providerEventId: string) {
-    const fetched = yield* accounts
+    return yield* accounts
       .use(tenant, (account) =>
         // Fetched on the account's behalf, the event may not name the account
         Effect.map(provider.retrieveEvent(account, providerEventId), (event) => ({
@@ -97,8 +91,9 @@ const makeFetchEvent = ({ accounts, provider }: Parts) =>
         }))
       )
       .pipe(Effect.catchTag("ProviderObjectNotFound", (cause) => refuse("event_expired", cause)))
-    return yield* Either.mapLeft(parseProviderEvent(fetched), ({ reason }) => refuseUnreadable(reason))
   })
+
+const readable = (event: unknown) => Either.mapLeft(parseProviderEvent(event), ({ reason }) => refuseUnreadable(reason))
 
 const makeContextOf = ({ receipts }: Parts) =>
   Effect.fnUntraced(function* (
@@ -116,7 +111,6 @@ const makeContextOf = ({ receipts }: Parts) =>
   })
 
 const makeStores = ({ receipts, record, records }: Parts) => {
-  /** Creates the missing deliveries of a receipt's events. */
   const storeMissing =
     (receipt: Receipt, author: Author): Store =>
     (tenant, decision) =>
@@ -140,7 +134,7 @@ const makeStores = ({ receipts, record, records }: Parts) => {
 
   /** Stores an event as its notification would have been. If that arrives later, it counts as a copy. */
   const storeLost =
-    (event: ProviderEvent, author: Author): Store =>
+    (event: ProviderEvent, author: Author | null): Store =>
     (tenant, decision) =>
       Effect.gen(function* () {
         if (decision.outcome === "unlinked") {
@@ -159,7 +153,8 @@ const makeStores = ({ receipts, record, records }: Parts) => {
           ...decision
         })
         if (first) {
-          yield* record(tenant, author, event.id)
+          yield* records.markReconciled(tenant.environment, event.id)
+          if (author !== null) yield* record(tenant, author, event.id)
         }
         const events = decision.events.map(({ id, matching, type }) => ({
           id,
@@ -193,7 +188,6 @@ const makeReplaySnapshot = (
     return { _tag: "Decided", value: yield* store(tenant, yield* requireReadable(attempt.value)) } as const
   })
 
-  /** Replays a snapshot event, as fetched from the provider. */
   const replaySnapshot = Effect.fnUntraced(function* (
     source: Source,
     event: ProviderEvent,
@@ -209,10 +203,7 @@ const makeReplaySnapshot = (
   return replaySnapshot
 }
 
-/**
- * Refuses a delivered notification whose deliveries are no longer kept: they are removed with their events, and then
- * nothing tells which endpoints got them.
- */
+/** Once its deliveries are removed, nothing tells which endpoints got them. */
 const makeRequireDeliveries =
   ({ records }: Parts) =>
   (receipt: Receipt, tenant: Tenant) =>
@@ -222,7 +213,6 @@ const makeRequireDeliveries =
           events.length === 0 ? refuse("deliveries_expired") : Effect.void
         )
 
-/** Replays the events as they were stored. */
 const makeReplayStored = ({ records, sql }: Parts) =>
   Effect.fnUntraced(function* (receipt: Receipt, tenant: Tenant, context: InboundContext, store: Store) {
     const stored = yield* records.storedEvents(tenant, receipt)
@@ -269,7 +259,12 @@ export const makeReplay = Effect.gen(function* () {
       const store = stores.storeMissing(receipt, author)
       if (!isOfAMoment(receipt)) {
         yield* requireDeliveries(receipt, tenant)
-        return yield* replaySnapshot(receipt, yield* fetchEvent(tenant, receipt.providerEventId), context, store)
+        return yield* replaySnapshot(
+          receipt,
+          yield* readable(yield* fetchEvent(tenant, receipt.providerEventId)),
+          context,
+          store
+        )
       }
       // A notification that could not be read was never reported
       return receipt.outcome === "malformed"
@@ -277,9 +272,11 @@ export const makeReplay = Effect.gen(function* () {
         : yield* replayStored(receipt, tenant, context, store)
     }),
 
-    /** Stores an event that left no receipt. */
-    takeIn: Effect.fnUntraced(function* (tenant: Tenant, providerEventId: string, author: Author) {
-      const event = yield* fetchEvent(tenant, providerEventId)
+    fetchEvent,
+
+    /** Stores an event that left no receipt, as the provider has it. Without an author, nothing is audited. */
+    takeIn: Effect.fnUntraced(function* (tenant: Tenant, found: unknown, author: Author | null) {
+      const event = yield* readable(found)
       if (event.livemode !== (tenant.environment === "production")) {
         return yield* refuse("wrong_mode")
       }

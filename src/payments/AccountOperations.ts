@@ -35,7 +35,6 @@ export const onAccount = <A>(call: (account: ConnectedAccount) => ProviderCall<A
     return yield* Effect.mapError(accounts.use(principal, call), explainIds(request, principal.environment))
   })
 
-/** The handler of a `list`. */
 export const listing =
   <P>(list: ListObjects<P>, reduced: Reduced = (object) => object) =>
   ({ urlParams }: { readonly urlParams: P }) =>
@@ -54,7 +53,6 @@ export const reading = <P>(list: ListObjects<P>, retrieve: RetrieveObject, reduc
     )
 })
 
-/** A write on the connected account, without its calls. */
 export interface Write {
   /** The operation under which idempotency keys are stored, e.g. `products.create`. */
   readonly operation: string
@@ -97,7 +95,6 @@ export const write = <R>(
     )
   })
 
-/** Runs a write that consists of a single call. */
 export const writeOnAccount = (
   details: Write,
   request: KeyedRequest,

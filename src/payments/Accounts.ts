@@ -35,13 +35,11 @@ export class AccountTaken extends Data.TaggedError("AccountTaken")<{
   readonly cause?: unknown
 }> {}
 
-/** The result of disconnecting an account here. */
 export interface Disconnected {
-  /** Whether the platform's access at the provider must still be ended. */
   readonly endsAtProvider: boolean
 }
 
-interface LinkOptions<Refused> {
+export interface LinkOptions<Refused> {
   /** Default: the operator. */
   readonly linkedBy?: LinkedBy
   /**
@@ -68,9 +66,7 @@ const parts = Effect.gen(function* () {
 
 type Parts = Effect.Effect.Success<typeof parts>
 
-/** Accounts in use, and how they are disconnected if the provider reports revoked access. */
 const makeUse = ({ platforms, provider, record, repo, sql }: Parts): Accounts["Type"]["use"] => {
-  /** Marks the account disconnected, unless it was linked again after it was read. */
   const markDisconnected = Effect.fnUntraced(function* (tenant: Tenant, found: AccountRow) {
     const disconnected = yield* transaction(sql)(
       Effect.tap(repo.disconnect(tenant, found, false), (done) =>
@@ -127,10 +123,7 @@ const takenByAnother = (cause: unknown) =>
   })
 
 const makeLink = ({ platforms, provider, record, repo, sql }: Parts): Accounts["Type"]["link"] => {
-  /**
-   * Stores a link; run it in a transaction. An organization's links are serialized: of several at once, the first is
-   * recorded and the others find it done.
-   */
+  /** In a transaction; of several links at once, the first is recorded and the others find it done. */
   const store = Effect.fnUntraced(function* (link: NewLink, author: Author) {
     const { accountId, tenant } = link
     yield* repo.lockOrganization(tenant)
@@ -248,21 +241,14 @@ export class Accounts extends Context.Tag("connected-payments/payments/Accounts"
       author?: Author,
       options?: LinkOptions<Refused>
     ) => Effect.Effect<LinkedAccount, ProviderCallFailure | AccountTaken | ServiceUnavailable | Refused>
-    /**
-     * Disconnects the tenant's account here. Returns whether the platform's access at the provider must still be ended,
-     * which it must if the account's owner granted it. Run it in a transaction; idempotent. Audited.
-     */
+    /** In a transaction; idempotent, audited. Returns whether the owner's grant must still be ended. */
     readonly disconnect: (
       tenant: Tenant,
       accountId: string,
       author: Author
     ) => Effect.Effect<Disconnected, ResourceNotFound | ServiceUnavailable>
-    /** Records that the platform's access to a disconnected account has ended at the provider, too. */
     readonly accessEnded: (tenant: Tenant, accountId: string) => Effect.Effect<void, ServiceUnavailable>
-    /**
-     * Removes the tenant's account, connected or not, so that the tenant can link another account and another
-     * organization can link this one. Changes nothing at the provider. Audited. Returns the removed account.
-     */
+    /** So that it, and the tenant, can be linked anew; nothing changes at the provider. Audited. */
     readonly unlink: (tenant: Tenant, author: Author) => Effect.Effect<Option.Option<LinkedAccount>, ServiceUnavailable>
     /** Returns the tenant's account as recorded, without calling the provider. */
     readonly show: (tenant: Tenant) => Effect.Effect<Option.Option<LinkedAccount>, ServiceUnavailable>

@@ -9,13 +9,9 @@ import type { ConnectedAccount } from "./ProviderCall.ts"
 /** How an account was linked: by the operator, created for its owner, or by its owner's consent at the provider. */
 export type LinkedBy = "operator" | "onboarding" | "oauth"
 
-/** A tenant's provider account, as recorded. */
 export interface LinkedAccount {
   readonly accountId: string
-  /**
-   * Disconnected after the provider reported revoked access, or the organization's owner disconnected it. Only linking
-   * it again reconnects it.
-   */
+  /** By the provider's report or the organization's owner; only linking it again reconnects it. */
   readonly status: "connected" | "disconnected"
   readonly linkedBy: LinkedBy
   /** Whether it had payments before it was linked. If so, its first payment here is not a milestone (contract 6.6). */
@@ -26,7 +22,6 @@ export interface LinkedAccount {
 
 /** A linked account with the columns that only `Accounts` needs. */
 export interface AccountRow extends LinkedAccount {
-  /** Whether the platform's access to a disconnected account must still be ended at the provider. */
   readonly endsAtProvider: boolean
   /** When it was last linked, including links made while it was connected. PostgreSQL text: finer than a `Date`. */
   readonly linkedLast: string
@@ -35,13 +30,11 @@ export interface AccountRow extends LinkedAccount {
 /** One reading of an account's status; the status is null if the account lacked a field that every account has. */
 export interface Reported {
   readonly status: AccountStatus | null
-  /** The reading's sequence number among all readings. */
   readonly reading: string
   /** The database's time before the provider was called. */
   readonly begunAt: Date
 }
 
-/** A link to store. */
 export interface NewLink {
   readonly tenant: Tenant
   readonly accountId: string
@@ -50,7 +43,6 @@ export interface NewLink {
   readonly linkedBy: LinkedBy
 }
 
-/** The SQL of linked accounts and of the platforms that they are linked under. */
 export const makeAccountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns = sql.literal(`
     account_id AS "accountId", status, COALESCE(linked_by, 'operator') AS "linkedBy",
@@ -58,7 +50,6 @@ export const makeAccountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const linkedLast = sql.literal("GREATEST(linked_at, access_confirmed_at)")
 
   return {
-    /** The tenant's account, connected or not. */
     find: (tenant: Tenant, lock: "" | "for update" = "") =>
       firstRow(sql<AccountRow>`
         SELECT ${columns}, ends_at_provider AS "endsAtProvider", ${linkedLast}::text AS "linkedLast"
@@ -112,7 +103,6 @@ export const makeAccountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
           AND ${linkedLast} = ${known.linkedLast}::timestamptz
         RETURNING 1`),
 
-    /** Records that the platform's access to a disconnected account has ended at the provider, too. */
     accessEnded: (tenant: Tenant, accountId: string) =>
       sql`
         UPDATE payments.provider_accounts SET ends_at_provider = false
@@ -122,7 +112,6 @@ export const makeAccountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       firstRow(sql<LinkedAccount>`
         DELETE FROM payments.provider_accounts WHERE ${ofTenant(sql, tenant)} RETURNING ${columns}`),
 
-    /** The most recently linked connected account other than `except`, of any organization. */
     anyConnected: (environment: Environment, except: string | null) =>
       firstRow(sql<ConnectedAccount>`
         SELECT environment, account_id AS "accountId" FROM payments.provider_accounts

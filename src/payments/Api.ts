@@ -7,9 +7,9 @@ import { ChargesApi, CustomersApi, DisputesApi, PaymentIntentsApi, RefundsApi } 
 import { PricesApi } from "./prices/Api.ts"
 import { ProductsApi } from "./products/Api.ts"
 import { PromotionCodesApi } from "./promotion-codes/Api.ts"
+import { SearchApi } from "./search/Api.ts"
 import { SubscriptionsApi } from "./subscriptions/Api.ts"
 
-/** The contract's groups of operations on the connected account, in the order of the documents. */
 export const ProviderApi = HttpApi.make("provider")
   .add(ProductsApi)
   .add(PricesApi)
@@ -19,6 +19,7 @@ export const ProviderApi = HttpApi.make("provider")
   .add(CheckoutPagesApi)
   .add(ChargesApi)
   .add(PaymentIntentsApi)
+  .add(SearchApi)
   .add(RefundsApi)
   .add(DisputesApi)
   .add(CustomersApi)

@@ -4,10 +4,7 @@ import type { Author } from "../platform/kit/Tenant.ts"
 /** The author of disconnections after the provider reported revoked access. */
 export const revokedAtProvider = { kind: "provider", id: "stripe" } as const satisfies Author
 
-/**
- * SQL that records in the audit log the disconnections of the common table expression `source`: its columns are the
- * `organization_id`, `environment` and `account_id` of the disconnected account, in at most one row.
- */
+/** `source` has the disconnected account's `organization_id`, `environment` and `account_id`. */
 export const recordDisconnection = (
   sql: SqlClient.SqlClient,
   source: string,

@@ -16,7 +16,6 @@ import { kindTakenBy } from "./ObjectKinds.ts"
 import { providerErrors } from "./ProviderErrors.ts"
 import { ProviderObject, ProviderPage, referenceTo } from "./Schemas.ts"
 
-/** A group of operations on the organization's connected account. */
 export const providerGroup = <const Name extends string>(name: Name, description: string) =>
   HttpApiGroup.make(name).addError(providerErrors).middleware(Authentication).annotate(OpenApi.Description, description)
 
@@ -44,7 +43,6 @@ export const providerRead = <const Name extends string, const Path extends `/${s
     .annotate(RequiredPermission, permission)
     .annotate(OpenApi.Summary, summary)
 
-/** `get`: one object by its id. */
 export const providerGet = <const Path extends `/${string}`>(path: Path, permission: Permission, summary: string) =>
   providerRead("get", path, permission, summary).setPath(objectPath(path))
 
@@ -72,7 +70,6 @@ export const providerLineItems = <const Path extends `/${string}`>(
     .annotate(RequiredPermission, permission)
     .annotate(OpenApi.Summary, summary)
 
-/** A financial mutation of one object, which requires an idempotency key. */
 export const providerAction = <const Name extends string, const Path extends `/${string}`>(
   name: Name,
   path: Path,

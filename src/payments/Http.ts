@@ -22,6 +22,8 @@ import { ProductsApi } from "./products/Api.ts"
 import { productsHandlers } from "./products/Http.ts"
 import { PromotionCodesApi } from "./promotion-codes/Api.ts"
 import { promotionCodesHandlers } from "./promotion-codes/Http.ts"
+import { SearchApi } from "./search/Api.ts"
+import { searchHandlers } from "./search/Http.ts"
 import { SubscriptionsApi } from "./subscriptions/Api.ts"
 import { subscriptionsHandlers } from "./subscriptions/Http.ts"
 
@@ -34,6 +36,7 @@ export const providerHttp = Layer.mergeAll(
   serve(CheckoutPagesApi, checkoutPagesHandlers),
   serve(ChargesApi, chargesHandlers),
   serve(PaymentIntentsApi, paymentIntentsHandlers),
+  serve(SearchApi, searchHandlers),
   serve(RefundsApi, refundsHandlers),
   serve(DisputesApi, disputesHandlers),
   serve(CustomersApi, customersHandlers),

@@ -49,7 +49,6 @@ const leads: { readonly [Given in ObjectKindName]?: { readonly [Taken in ObjectK
   session: { payment_intent: "payment_intent", subscription: "subscription" }
 }
 
-/** The parts of a request that have ids. */
 export interface Named {
   readonly path?: unknown
   readonly urlParams?: unknown

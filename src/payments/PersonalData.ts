@@ -78,7 +78,6 @@ export type Reduced = (object: ProviderObject) => ProviderObject
 
 const mayRead = Effect.map(Principal, ({ permissions }) => permissions.has("customers:read"))
 
-/** An object as the caller may see it. */
 export const shownTo =
   (reduced: Reduced) =>
   (object: ProviderObject): Effect.Effect<ProviderObject, never, Principal> =>

@@ -22,22 +22,13 @@ export class AnotherPlatform extends Data.TaggedError("AnotherPlatform")<{ reado
 /** How long startup waits for the provider to identify the key's platform. */
 const patienceAtStart = "5 seconds"
 
-/**
- * The owner of this process's key: the platform that accounts were linked under, another one, or unknown. A key that
- * can read a connected account belongs to the right platform.
- */
+/** A key that can read a connected account belongs to the right platform. */
 type KeyOwner = "ours" | "another" | "unknown"
 
-const makeParts = Effect.gen(function* () {
-  const repo = yield* makeAccountsRepo
-  const provider = yield* Provider
-  const metrics = yield* Metrics
-  return { repo, provider, metrics }
-})
+const makeParts = Effect.all({ repo: makeAccountsRepo, provider: Provider, metrics: Metrics })
 
 type Parts = Effect.Effect.Success<typeof makeParts>
 
-/** The platform of this process's key; none if the key may not read it. */
 const makeOfKey =
   ({ provider }: Parts) =>
   (environment: Environment): Effect.Effect<Option.Option<string>, ProviderFailure> =>
@@ -81,9 +72,7 @@ const makeKeyOwner = (
     }
   })
 
-  /**
-   * Whether the key can read an account, and thus belongs to its platform. Records that platform if none was recorded.
-   */
+  /** If so, it belongs to the account's platform, which is recorded if none was. */
   const canRead = (account: ConnectedAccount, platformId: Option.Option<string>) =>
     provider.retrieveAccount(account).pipe(
       Effect.zipRight(Effect.transposeMapOption(platformId, (id) => record(account.environment, id))),

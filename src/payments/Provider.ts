@@ -10,7 +10,6 @@ import type { ProductsPort } from "./products/StripeProducts.ts"
 import type { PromotionCodesPort } from "./promotion-codes/StripePromotionCodes.ts"
 import type { SubscriptionsPort } from "./subscriptions/StripeSubscriptions.ts"
 
-/** Every provider operation that the service uses: the union of all resources' ports. */
 export interface ProviderShape
   extends AccountPort,
     CheckoutSessionsPort,

@@ -17,7 +17,6 @@ export interface WriteOptions {
   readonly idempotencyKey: string
 }
 
-/** A call to the provider on a connected account. */
 export type ProviderCall<A> = Effect.Effect<A, ProviderCallFailure>
 
 /** The shapes of most calls, whose parameters and answers are the provider's objects. */
@@ -35,7 +34,6 @@ export type ChangeObject<Changes> = (
   options: WriteOptions
 ) => ProviderCall<ProviderObject>
 
-/** A page of an object's lines, in their order. */
 export type ListLines = (account: ConnectedAccount, id: string, params: ListLineItems) => ProviderCall<ProviderPage>
 
 /** Derives the key of a call to the provider from the operation's; `step` distinguishes the calls of one operation. */

@@ -15,7 +15,6 @@ import {
   ServiceUnavailable
 } from "../platform/errors/Errors.ts"
 
-/** The errors of an operation on the connected account at the provider. */
 const callErrors = [
   ProviderRequestRefused,
   ProviderPaymentRefused,
@@ -31,20 +30,14 @@ const callErrors = [
 
 export type ProviderFailure = InstanceType<(typeof callErrors)[number]>
 
-/** The errors of an operation on the caller's connected account. */
 export type AccountFailure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
 
-/**
- * The provider reports that the platform has no access to this account, or no longer. `Accounts` confirms it before it
- * disconnects the account.
- */
+/** `Accounts` confirms it before it disconnects the account. */
 export class AccountAccessRevoked extends Data.TaggedError("AccountAccessRevoked")<{
   readonly accountId: string
-  /** The provider's answer, for operators. */
   readonly cause?: unknown
 }> {}
 
-/** The errors of a single call to the provider. */
 export type ProviderCallFailure = ProviderFailure | AccountAccessRevoked
 
 /**
@@ -59,5 +52,4 @@ export const isRefusal = (
   failure._tag === "ProviderObjectNotFound" ||
   failure._tag === "ProviderPermissionDenied"
 
-/** The errors of every operation on the connected account, as the contract's groups declare them. */
 export const providerErrors = errorSchemas(ProviderAccountNotConnected, ...callErrors, ServiceUnavailable)

@@ -41,9 +41,7 @@ export class ProviderTriggers extends Context.Reference<ProviderTriggers>()(
         Effect.succeed(false)
   }
 ) {
-  /**
-   * Calls the configured `apiUrl` with the sandbox's key; does nothing without one, so a real provider is never called.
-   */
+  /** Does nothing without the configured `apiUrl`, so a real provider is never called. */
   static readonly layer = ({
     apiUrl,
     sandbox

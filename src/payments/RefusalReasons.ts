@@ -113,14 +113,12 @@ const requestMessage = (code: string, fields: ReadonlyArray<string>, known: Reas
     .join(" ")
 }
 
-/** A refusal: the API's code, the refused fields, and the provider's answer for operators. */
 export interface ProviderRefusal {
   readonly code: string
   readonly fields: ReadonlyArray<string>
   readonly cause?: unknown
 }
 
-/** The error for refused parameters; its message says why. */
 export const requestRefused = (
   { cause, code, fields }: ProviderRefusal,
   known: ReasonOf = () => undefined
@@ -132,7 +130,6 @@ export const requestRefused = (
     message: `${requestMessage(providerCode(code), fields, known)}${whereToLook(cause)}`
   })
 
-/** The error for an object that the account does not have. */
 export const objectNotFound = (
   { cause, fields }: Omit<ProviderRefusal, "code">,
   known: ReasonOf = () => undefined
@@ -143,7 +140,7 @@ export const objectNotFound = (
     ...(fields.length === 0 ? {} : { message: requestMessage("resource_missing", fields, known) })
   })
 
-/** Says of each id that the account has no object of what the id itself tells. */
+/** A refusal of a missing object, with what the prefix and mode of the id say about the mistake. */
 export const explainIds =
   (request: Named, environment: Environment) =>
   <E extends { readonly _tag: string }>(failure: E): E | ProviderRequestRefused | ProviderObjectNotFound => {
@@ -189,7 +186,6 @@ const renamed = (fields: ReadonlyArray<string>, names: FieldNames): ReadonlyArra
   return [...new Set(ours)]
 }
 
-/** Renames the refused fields of a failure to the API's names (contract 12.3). */
 export const inOurNames =
   (names: FieldNames) =>
   <E extends ProviderCallFailure>(failure: E): E | ProviderRequestRefused | ProviderObjectNotFound => {

@@ -11,7 +11,6 @@ const endings: ReadonlyMap<string, string> = new Map([
   ...["isk", "ugx"].map((currency) => [currency, "00"] as const)
 ])
 
-/** The rule for amounts in these currencies, for the documents. */
 export const roundedAmounts = "Amounts in BHD, JOD, KWD, OMR and TND end in 0, those in ISK and UGX in 00"
 
 /** Adds the rule to the refusal of an amount in such a currency, for which the provider has no code. */

@@ -37,19 +37,16 @@ export const Currency = CurrencyCode.annotations({
  */
 export const maximumAmount = 999_999_999_999
 
-/** The hint added to the message of every refused amount. */
 export const amountRemark: Remark = remark(
   "in the smallest unit of the currency: 1500 is R$15.00, or ¥1500 if the currency has no cents"
 )
 
-/** An amount in the smallest unit of its currency: 500 means 5.00 BRL. */
 export const UnitAmount = Schema.Int.pipe(Schema.between(0, maximumAmount)).annotations({
   ...amountRemark,
   description: `Smallest currency unit: 500 means 5.00. The provider takes twelve digits in IDR, eight in other currencies. ${roundedAmounts}`,
   examples: [500]
 })
 
-/** A key of metadata, within the provider's bounds. */
 const MetadataKey = text({
   min: 1,
   max: 40,
@@ -57,7 +54,6 @@ const MetadataKey = text({
   rule: "must have a key of 1 to 40 characters, without [ and ]"
 })
 
-/** A value of metadata, within the provider's bounds. */
 export const MetadataValue = text({ max: 500 })
 
 /** A value in a change of metadata: null or an empty text removes its key. */
@@ -70,7 +66,6 @@ export const pairsOf = <V, I>(key: Schema.Schema<string>, value: Schema.Schema<V
     })
   )
 
-/** The effect of a metadata change, for the documents. */
 export const mergedMetadata =
   "Merged with the pairs that are there: other keys stay, and null or an empty value removes its key"
 
@@ -86,7 +81,6 @@ export const MetadataChanges = pairsOf(MetadataKey, MetadataChange, 50).annotati
   description: mergedMetadata
 })
 
-/** A text that the provider shows or keeps. */
 export const ProviderText = (max: number) => text({ min: 1, max })
 
 /** An optional text; an empty string removes it from the object. */
@@ -106,7 +100,6 @@ export const StatementDescriptor = text({
   .pipe(Schema.pattern(/[A-Za-z]/))
   .annotations({ description: "The text on a payer's bank statement" })
 
-/** Whether a price includes taxes. */
 export const TaxBehavior = Schema.Literal("inclusive", "exclusive", "unspecified").annotations({
   identifier: "TaxBehavior",
   description: "Whether the amount contains the tax"

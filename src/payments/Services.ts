@@ -6,10 +6,8 @@ import { CheckoutSessions } from "./checkout/CheckoutSessions.ts"
 import type { Provider } from "./Provider.ts"
 import { Prices } from "./prices/Prices.ts"
 
-/** The services on connected accounts: linking, and the operations that take more than one call. */
 export type ProviderServices = Accounts | CheckoutSessions | Prices | ReturnUrls
 
-/** All services on connected accounts. */
 export const providerServicesLayer: Layer.Layer<ProviderServices, never, Provider | SqlClient.SqlClient> =
   CheckoutSessions.layer.pipe(
     Layer.provideMerge(Prices.layer),

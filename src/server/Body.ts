@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { HttpMethod, HttpServerError, type HttpServerRequest } from "@effect/platform"
-import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Data, Effect, Predicate } from "effect"
 import { type BoundBroken, brokenBound, jsonBounds } from "../platform/bounds/JsonBounds.ts"
 import { boundedFields, fieldName, maxRefusedFields, type Reasons, refusal } from "../platform/bounds/Refusals.ts"
@@ -14,6 +13,7 @@ import {
   UnsupportedMediaType,
   ValidationFailed
 } from "../platform/errors/Errors.ts"
+import { messageOf } from "./Message.ts"
 
 /**
  * Bounds the memory of all request bodies together. Each body is bounded, and so is the number of connections, but a
@@ -74,7 +74,6 @@ class Kind {
 
 interface Request {
   readonly response: ServerResponse
-  /** The client's address, as limits count it. */
   readonly address: string
   /** Refuses the request with this error, as the last one of its connection. */
   readonly refuse: (error: BodyDropped) => void
@@ -126,10 +125,7 @@ export class BodyShare {
     })
   }
 
-  /**
-   * Whether the body may hold this many bytes in total, at least one. Makes room by dropping the oldest bodies, at last
-   * this one.
-   */
+  /** Makes room by dropping the oldest bodies, at last this one. */
   hold(bytes: number): boolean {
     if (this.#bytes === 0) this.#rooms = this.#kind.roomsOf(this.#request.address)
     const more = bytes - this.#bytes
@@ -179,9 +175,7 @@ export class BodyShare {
 /** The largest JSON body that is read: 256 KiB (`payload_too_large`). */
 export const maxJsonBytes = 256 * 1024
 
-/**
- * How much of a body beyond its bound is read and discarded, so that the answer reaches a caller that is still sending.
- */
+/** So that the answer reaches a caller that is still sending. */
 const maxDiscardedBytes = 16 * 1024 * 1024
 
 /** Why a request can't be read: it took too long, the process is stopping, or HTTP or the server does not allow it. */
@@ -200,13 +194,11 @@ export const bodyRefused = Symbol("connected-payments/server/bodyRefused")
 
 const incomplete = "The body is incomplete"
 
-/** A body with JSON's content type that is not JSON, or not UTF-8. */
 export class MalformedJson extends ValidationFailed {}
 
 /** The sender left before the end of the body. */
 export class BodyLost extends Data.TaggedError("BodyLost")<{ readonly cause: unknown }> {}
 
-/** Whether the sender disconnected before its body was complete: there is nobody to answer. */
 export const isIncompleteBody = (failure: unknown): boolean =>
   failure instanceof BodyLost || (failure instanceof HttpServerError.RequestError && failure.description === incomplete)
 
@@ -214,10 +206,7 @@ export const isIncompleteBody = (failure: unknown): boolean =>
 const { port1: freed } = new MessageChannel()
 freed.close()
 
-/**
- * Frees the memory of bytes that nobody will read again. Left to the garbage collector, dropped bytes took several times
- * the body budget.
- */
+/** Left to the garbage collector, dropped bytes took several times the body budget. */
 const free = (bytes: Buffer): void => {
   const { buffer } = bytes
   // Otherwise the memory is shared with other bytes
@@ -279,7 +268,6 @@ class Gathered {
     this.#length = 0
   }
 
-  /** Returns all bytes and releases them. */
   take(): Buffer {
     const bytes = this.#first ?? Buffer.concat(this.#pages, this.#length)
     this.#first = undefined
@@ -297,7 +285,6 @@ const requirePlain = ({ headers }: IncomingMessage): Effect.Effect<void, Unsuppo
 /** How long the sender of a dropped body may keep sending, so that the refusal reaches it. */
 const partingMillis = 1000
 
-/** The exact bytes of a message's body, at most `limit`. May be run once. */
 export const readMessage = (
   source: IncomingMessage,
   limit: number
@@ -355,7 +342,7 @@ export const readBytes = (
   limit: number
 ): Effect.Effect<Buffer, UnreadableRequest | UnsupportedMediaType | HttpServerError.RequestError> =>
   Effect.catchTag(
-    readMessage(NodeHttpServerRequest.toIncomingMessage(request), limit),
+    readMessage(messageOf(request), limit),
     "BodyLost",
     ({ cause }) => new HttpServerError.RequestError({ request, reason: "Decode", description: incomplete, cause })
   )
@@ -482,10 +469,7 @@ export const withBoundedJson = (request: HttpServerRequest.HttpServerRequest): H
 const isSent = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0
 
-/**
- * Refuses a body if the operation has none, since its fields would be silently ignored. No body and `{}` are accepted.
- * Fails with the same errors as reading a body.
- */
+/** Its fields would be silently ignored. No body and `{}` are accepted. */
 export const refuseBody = (
   request: HttpServerRequest.HttpServerRequest
 ): Effect.Effect<void, ValidationFailed | HttpServerError.RequestError> => {

@@ -16,7 +16,6 @@ import type { TrustedProxies } from "../platform/settings/Forms.ts"
 import { BodyBudget, bodyRefused, type UnreadableRequest } from "./Body.ts"
 import { isToolServer, rpcError } from "./RpcError.ts"
 
-/** A request and where its answer goes. */
 export interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -72,7 +71,6 @@ export class ConnectionTable {
     return this.connections.values()
   }
 
-  /** The connections with a request under way. */
   busy(): ReadonlyArray<Connection> {
     return [...this.connections.values()].filter((connection) => !isIdle(connection))
   }
@@ -130,7 +128,6 @@ export class ConnectionTable {
  * a client that does not read it.
  */
 
-/** The bounds that operators choose. */
 export interface ConnectionBounds {
   /** Open connections; one address has at most half of them, unless it is a trusted proxy's. */
   readonly connectionLimit: number
@@ -148,13 +145,11 @@ const maxWaiting = 16
 /** A single read can still yield more requests: at this number, the connection ends after the last one's answer. */
 const maxQueued = 256
 
-/** How often the server looks for answers that take too long. */
 const sweepInterval = Duration.seconds(1)
 
 /** How long a client has to read the refusal of a request that it has not sent completely. */
 const refusalTimeout = Duration.seconds(10)
 
-/** How often a drain checks for remaining connections, in milliseconds. */
 const drainInterval = 20
 
 /** How long a client has to read the refusal of a request that a drain did not wait for, in milliseconds. */
@@ -209,7 +204,6 @@ const stopping = () =>
 export interface DrainOptions {
   /** How long connections without a request are still served if one arrives. */
   readonly grace: Duration.Duration
-  /** How long the drain waits for requests under way. */
   readonly timeout: Duration.Duration
 }
 
@@ -363,7 +357,6 @@ interface Drain {
   late: boolean
 }
 
-/** The state and limits that a server's requests share. */
 interface Serving {
   readonly table: ConnectionTable
   readonly drain: Drain
@@ -372,7 +365,6 @@ interface Serving {
   readonly onNoRoom: () => void
 }
 
-/** Registers a request's body, if it has one, with the memory budget. */
 const admitBody = ({ bodies, onNoRoom, trustedProxies }: Serving, connection: Connection, exchange: Exchange): void => {
   const { request, response } = exchange
   const { headers, socket } = request

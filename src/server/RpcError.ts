@@ -9,7 +9,6 @@ export const isToolServer = (target: string): boolean => pathOf(target).replace(
 
 export type MessageId = string | number
 
-/** A refusal of the tool server as JSON-RPC 2.0's error object. */
 export interface RpcError {
   readonly jsonrpc: "2.0"
   /** Null before a message is known. */

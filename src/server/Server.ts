@@ -22,23 +22,17 @@ const maxHeadBytes = 16 * 1024
 
 const fullLogInterval = Duration.minutes(1)
 
-/** The address that the server listens on, and its bounds. */
 export interface ServerOptions extends ConnectionBounds {
   readonly host: string
   readonly port: number
-  /** How long a client may take to send a request. */
   readonly requestTimeout: Duration.Duration
-  /** How long a connection stays open without a request. */
   readonly keepAliveTimeout: Duration.Duration
   /** How long a shutdown keeps serving, no longer ready, before it stops accepting connections. */
   readonly shutdownDelay: Duration.Duration
   readonly shutdownTimeout: Duration.Duration
 }
 
-/**
- * How long, at most, a connection without a request stays open at shutdown: a busy client's next request may be on its
- * way, and would arrive at a closed connection.
- */
+/** A busy client's next request may be on its way, and would arrive at a closed connection. */
 const maxIdleGrace = Duration.millis(300)
 
 /** The refusal of a request that could not be read; null if the client left before its end. */
@@ -59,7 +53,6 @@ const refusalOf = (error: unknown): UnreadableRequest | null => {
   }
 }
 
-/** The target of the request line, if the unreadable packet begins with one. */
 const targetOf = (error: unknown): string => {
   const packet = Predicate.hasProperty(error, "rawPacket") ? error.rawPacket : undefined
   return Buffer.isBuffer(packet) ? (/^[A-Z]+ (\S+)/.exec(packet.toString("latin1", 0, 256))?.[1] ?? "") : ""
@@ -80,7 +73,6 @@ const answerClientErrors = (server: Server, { refuse }: Connections): void => {
     .on("checkExpectation", (request, response) => server.emit("request", request, response))
 }
 
-/** The log messages for refusals for lack of room. */
 const fullLines = {
   connection: "The process has its maximum of connections, or one address has half of it (CONNECTION_LIMIT)",
   body: "Request bodies fill the memory available to them, or those of one address half of it"
@@ -124,7 +116,6 @@ const warnOfUnknownProxy = (server: Server, proxies: TrustedProxies, runtime: Ru
   server.on("request", look)
 }
 
-/** A server that listens, within its bounds. */
 export interface BoundServer {
   readonly address: HttpServer.Address
   readonly connections: () => number
@@ -262,9 +253,7 @@ const drain = async (
   )
 }
 
-/**
- * Closes a server that served nothing, and so has nothing to drain: idle connections at once, all others after `after`.
- */
+/** Idle connections at once, all others after `after`. */
 const closeEventually = (server: Server, after: Duration.Duration) =>
   Effect.addFinalizer(() =>
     Effect.sync(() => {
@@ -288,5 +277,4 @@ export const serverLayer = (options: ServerOptions) =>
     )
   )
 
-/** Whether the process has begun to stop. */
 export const stoppingLayer: Layer.Layer<Stopping> = Layer.sync(Stopping, () => ({ begun: false }))

@@ -70,7 +70,6 @@ export const ratioToFirst = <One>(metric: string, of: (one: One) => number): Met
 const rounded = (value: number): string =>
   Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(Math.abs(value) >= 10 ? 1 : 3)
 
-/** The figures for people: a row per case, a column per metric. */
 export const table = (figures: ReadonlyArray<Figure>): string => {
   const metrics = [...new Set(figures.map(({ metric, unit }) => `${metric} (${unit})`))]
   const rows = [
@@ -86,7 +85,6 @@ export const table = (figures: ReadonlyArray<Figure>): string => {
   return aligned(rows, 1)
 }
 
-/** The figures of many benches for people: a row per figure. */
 export const rowsOf = (figures: ReadonlyArray<Figure>): string =>
   aligned(
     [

@@ -1,11 +1,11 @@
 import { createServer, type IncomingMessage } from "node:http"
-import { FetchHttpClient, HttpApi } from "@effect/platform"
+import { FetchHttpClient, HttpApi, HttpClient } from "@effect/platform"
 import { describe, expect, expectTypeOf } from "@effect/vitest"
 import { Chunk, Effect, Option, Redacted, Stream } from "effect"
 import { type LineItem, makeClient, type Price, type RetryOptions } from "../../src/client/index.ts"
+import { withRetries } from "../../src/client/Retries.ts"
 import { eventKey } from "../../src/destinations/publishing/Publication.ts"
 import { ProviderObject, ProviderPage } from "../../src/payments/Schemas.ts"
-import { CheckoutPageId } from "../../src/platform/kit/Ids.ts"
 import { Api } from "../../src/surface/contract/Api.ts"
 import { resourceOf } from "../../src/surface/contract/ProviderResources.ts"
 import { listening } from "../harness/Listening.ts"
@@ -216,13 +216,14 @@ const scripted = (replies: ReadonlyArray<Reply | "cut" | "none">, retry: RetryOp
         response.end(JSON.stringify(reply.body))
       }
     })
+    const baseUrl = `http://127.0.0.1:${yield* listening(server)}`
     const client = yield* makeClient({
-      baseUrl: `http://127.0.0.1:${yield* listening(server)}`,
+      baseUrl,
       organizationId: "0198c3a2-5c4e-7b1f-9d3a-2f6e8b7c1d40",
       apiKey: Redacted.make("pk_test_1"),
       retry: { delay: "5 millis", ...retry }
     }).pipe(Effect.provide(FetchHttpClient.layer))
-    return { client, asked }
+    return { client, asked, baseUrl }
   })
 
 describe("the client's answers", () => {
@@ -310,9 +311,10 @@ describe("the client's repeats", () => {
   })
 
   it.scopedLive("are not made of a mutation that takes no key, unless it was not begun", function* () {
-    const { asked, client } = yield* scripted([unavailable])
-    const path = { id: CheckoutPageId.make("0198c3a2-5c4e-7b1f-9d3a-2f6e8b7c1d41") }
-    expect((yield* Effect.flip(client.checkoutPages.delete({ path })))._tag).toBe("ServiceUnavailable")
+    const { asked, baseUrl } = yield* scripted([unavailable])
+    const fetching = yield* Effect.provide(HttpClient.HttpClient, FetchHttpClient.layer)
+    const patient = withRetries(fetching, { delay: "5 millis" })
+    expect((yield* patient.del(baseUrl)).status).toBe(503)
     expect(asked).toHaveLength(1)
   })
 

@@ -45,7 +45,6 @@ const eventNames = {
 
 const eventTypes = Object.keys(eventNames)
 
-/** Events that only a trigger leads to. */
 const triggeredNames = {
   "account.application.deauthorized": "AccountApplicationDeauthorizedEvent",
   "account.updated": "AccountUpdatedEvent",

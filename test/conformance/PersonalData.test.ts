@@ -10,7 +10,6 @@ import { type Json, providerDefinitions } from "./ProviderSchemas.ts"
  * field is named in one of the two places.
  */
 
-/** The objects that are shown without their payer. */
 const types = {
   charge: { file: "Charges", name: "Charge" },
   payment_intent: { file: "PaymentIntents", name: "PaymentIntent" },
@@ -88,7 +87,6 @@ const pathsOf = (name: keyof typeof types): ReadonlyArray<string> => {
   return within({ $ref: `#/definitions/${definitionOf(name)}` }, "")
 }
 
-/** An object with a canary at a path, and nothing else. */
 const objectWith = (path: string): Json => {
   const [, ...fields] = path.split(".")
   return record(

@@ -152,7 +152,6 @@ const withUnknownFields = (value: unknown, choose: Chooser): unknown => {
 
 export interface ProviderObject {
   readonly exact: Json
-  /** The same with fields that the types do not know. */
   readonly extended: Json
 }
 

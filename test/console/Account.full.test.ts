@@ -5,7 +5,6 @@ import { browserNote } from "../harness/Browser.ts"
 import { newEmail } from "../harness/SignIn.ts"
 import { inBrowser, memberVisit, onConsole, open, settled, signInBrowser, visit } from "./ConsoleBed.ts"
 
-/** A newcomer with an organization of their own, in a browser. */
 const newcomer = Effect.gen(function* () {
   const opened = yield* visit()
   yield* signInBrowser(opened.context, newEmail())

@@ -3,7 +3,6 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
 import { consoleOperations, consoleOperationsPath } from "../../src/surface/docs/ConsoleOperations.ts"
 import { readBuilt, writeBuilt } from "../../src/surface/http/console/Built.ts"
 import { type Bundle, bundle } from "../../src/surface/http/console/Bundle.ts"
@@ -15,7 +14,7 @@ describe("the console's bundle", () => {
   let made: Bundle
 
   beforeAll(async () => {
-    made = await Effect.runPromise(bundle(sources))
+    made = await bundle(sources)
   })
 
   it("loads at most 120 kB of compressed script on the first page", () => {
@@ -55,7 +54,7 @@ describe("the console's bundle", () => {
     it("is the same, and smaller in every coding", async () => {
       const folder = pathToFileURL(`${join(directory, "console")}/`)
       await writeBuilt(made, folder)
-      const { files, imports, script, style, theme } = await Effect.runPromise(readBuilt(folder))
+      const { files, imports, script, style, theme } = await readBuilt(folder)
       expect({ theme, script, style, imports }).toEqual({
         theme: made.theme,
         script: made.script,

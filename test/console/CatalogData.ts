@@ -1,12 +1,8 @@
 import { Effect } from "effect"
 import { apiBelow } from "./ConsoleBed.ts"
 
-/** What the pages of payments and the catalog have to show. */
-
-/** The provider's operations. */
 export const provider = apiBelow("/provider")
 
-/** A product with a price, both by the API: the price's id. */
 export const makeOffer = (name: string, price: Readonly<Record<string, unknown>>) =>
   Effect.gen(function* () {
     const { post } = yield* provider

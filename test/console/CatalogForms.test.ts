@@ -265,6 +265,7 @@ describe("a checkout page that is written in a form", () => {
     },
     allowPromotionCodes: false,
     successText: "Thank you",
+    sales: 3,
     createdAt: "2026-11-23T05:00:00.000Z",
     updatedAt: "2026-11-23T05:00:00.000Z"
   }

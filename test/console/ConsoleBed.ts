@@ -111,7 +111,6 @@ export const apiBelow = (room: string) =>
     return { get: calls("GET"), patch: calls("PATCH"), post: calls("POST") }
   })
 
-/** The link in the newest mail to an address. */
 export const mailedLink = (email: string, nth = 1) =>
   Effect.gen(function* () {
     const mailbox = yield* TestMailbox
@@ -137,7 +136,6 @@ const cookieFor = (email: string) =>
     return { name, value }
   })
 
-/** Gives a browser the session of a person, as signing in there would. */
 export const signInBrowser = (context: BrowserContext, email: string) =>
   Effect.gen(function* () {
     const { baseUrl } = yield* TestService

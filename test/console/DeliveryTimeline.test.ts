@@ -36,7 +36,6 @@ const attempt = (number: number, seconds: number, result: Partial<Attempt>): Att
   ...result
 })
 
-/** So many attempts that failed. */
 const attempts = (count: number): ReadonlyArray<Attempt> =>
   Array.from({ length: count }, (_, index) => attempt(index + 1, index, { errorCode: "timeout" }))
 
@@ -45,6 +44,9 @@ const delivery = (changes: Partial<DeliveryDetail>): DeliveryDetail => ({
   endpointId: "0199c0de-0000-7000-8000-000000000021",
   eventId: `svc_evt_${"a".repeat(64)}`,
   type: "payment.succeeded",
+  paymentId: "pi_1",
+  amount: 1500,
+  currency: "brl",
   state: "queued",
   test: false,
   attemptCount: 0,

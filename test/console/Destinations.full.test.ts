@@ -12,14 +12,12 @@ import { makePrice, pay } from "../surface/http/Payments.ts"
 import { inBrowser, memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
 import { integrations, makeDestination, sendTest } from "./EventPagesData.ts"
 
-/** Answers the dialog that asks whether to go on. */
 const confirm = async (page: Page, label: string) => {
   const dialog = page.getByRole("dialog")
   await dialog.getByRole("button", { name: label, exact: true }).click()
   await dialog.waitFor({ state: "detached" })
 }
 
-/** The text of a block of code. */
 const codeIn = (page: Page, label: string) => page.locator(".code").filter({ hasText: label }).locator("pre")
 
 onConsole(`the destinations of the console${browserNote}`, (it) => {

@@ -5,9 +5,6 @@ import { TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../surface/http/Payments.ts"
 import { apiBelow } from "./ConsoleBed.ts"
 
-/** What the pages of destinations, deliveries, events and the overview have to show. */
-
-/** The console's own operations. */
 export const integrations = apiBelow("/integrations")
 
 export const makeDestination = (
@@ -20,7 +17,6 @@ export const makeDestination = (
     Effect.map(post("/endpoints", { name, url, events, filters }), (created) => String(created["id"]))
   )
 
-/** Bounds for a crowded machine. */
 const limitMillis = 60_000
 
 /** Sends a test event, and waits until its delivery has ended or waits for another attempt. Its id. */
@@ -70,7 +66,6 @@ const countDays = (endpointId: string) =>
       ON CONFLICT DO NOTHING`
   })
 
-/** Something of everything happens. */
 const busyWorkspace = Effect.gen(function* () {
   const service = yield* TestService
   const { organization } = service
@@ -112,7 +107,6 @@ const busyWorkspace = Effect.gen(function* () {
   return { consumer, shop, accounting, paused, delivered, failed, waiting, event }
 })
 
-/** A workspace in which something of everything has happened. */
 export class BusyWorkspace extends Context.Tag("test/console/BusyWorkspace")<
   BusyWorkspace,
   Effect.Effect.Success<typeof busyWorkspace>

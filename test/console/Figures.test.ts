@@ -8,7 +8,7 @@ import {
   ticksOf,
   valueScale
 } from "../../src/console/components/chartScales.ts"
-import { eventQuery, find, noEventFilters } from "../../src/console/pages/events/eventFilters.ts"
+import { eventQuery, noEventFilters } from "../../src/console/pages/events/eventFilters.ts"
 import {
   happenedAt,
   moneyOf,
@@ -17,6 +17,7 @@ import {
   subjectOf
 } from "../../src/console/pages/events/eventSummary.ts"
 import {
+  byTrouble,
   currenciesOf,
   daysOf,
   deliveryDays,
@@ -124,9 +125,30 @@ describe("the overview's figures", () => {
   it("are there for each destination, and empty for one that is not told of", () => {
     expect(endpointDays(statistics, "0199c0de-0000-7000-8000-000000000021")).toEqual({
       totals: [0, 4, 0, 0],
-      failed: 1
+      troubled: [0, 1, 0, 0],
+      failed: 1,
+      waiting: 0
     })
-    expect(endpointDays(statistics, "another")).toEqual({ totals: [0, 0, 0, 0], failed: 0 })
+    const none = [0, 0, 0, 0]
+    expect(endpointDays(statistics, "another")).toEqual({ totals: none, troubled: none, failed: 0, waiting: 0 })
+  })
+
+  it("count all that waits for a destination, however much that is, and put the worst first", () => {
+    const day = { date: "2026-11-22", delivered: 0, failed: 0 }
+    const counted = { ...statistics, endpoints: [{ id: "a", days: [{ ...day, queued: 4862 }] }] }
+    const listed = ["b", "a", "c", "d"].map((id) => ({ id, recentFailures: id === "d" ? 1 : 0 }))
+    // Of the newest hundred
+    const retrying = new Map([
+      ["a", 37],
+      ["b", 2]
+    ])
+    const sorted = byTrouble(listed, counted, retrying)
+    expect(sorted.map(({ id, waiting }) => [id, waiting])).toEqual([
+      ["d", 0],
+      ["a", 4862],
+      ["b", 2],
+      ["c", 0]
+    ])
   })
 })
 
@@ -208,16 +230,6 @@ describe("an event", () => {
     ]) {
       const found = [moneyOf(nothing), subjectOf(nothing), paymentOf(nothing), happenedAt(nothing)]
       expect(found.every((part) => part === undefined)).toBe(true)
-    }
-  })
-
-  it("is found by its id or its payment's", () => {
-    const id = `svc_evt_${"0a".repeat(32)}`
-    expect(find(` ${id} `)).toEqual({ kind: "event", id })
-    expect(find("svc_test_evt_abc-1")).toEqual({ kind: "event", id: "svc_test_evt_abc-1" })
-    expect(find("pi_3Q1w2E")).toEqual({ kind: "payment", id: "pi_3Q1w2E" })
-    for (const wrong of ["", "svc_evt_12", "ch_1", "../keys", `pi_${"a".repeat(300)}`]) {
-      expect(find(wrong).kind).toBe("nothing")
     }
   })
 

@@ -319,6 +319,5 @@ onConsole(`the console in a browser${browserNote}`, (it) => {
   })
 })
 
-/** The names of the pages that the navigation leads to. */
 const linksOf = (page: Page): Promise<ReadonlyArray<string>> =>
   page.getByRole("navigation", { name: "Pages" }).getByRole("link").allInnerTexts()

@@ -19,7 +19,6 @@ const wanted = process.env["CONSOLE_PICTURES"] !== undefined && hasBrowser
 
 const folder = fileURLToPath(new URL("../../console-pictures/", import.meta.url))
 
-/** Light, dark, and the width of a phone. */
 const appearances = [
   { name: "light", browser: { colorScheme: "light" } },
   { name: "dark", browser: { colorScheme: "dark" } },

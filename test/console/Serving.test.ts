@@ -7,7 +7,6 @@ import { expect, layer } from "../harness/Tests.ts"
 const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
   Effect.flatMap(TestService, ({ request }) => request("GET", path, { headers }))
 
-/** The files that the page loads, by their paths. */
 const filesOf = (html: string): ReadonlyArray<string> =>
   [...html.matchAll(/(?:href|src)="(assets\/[^"]+)"/g)].map(([, path]) => `/console/${path}`)
 

@@ -8,15 +8,12 @@ export interface Shop {
   readonly url: string
   /** The events that it took, each verified, oldest first. */
   readonly events: ReadonlyArray<WebhookEvent>
-  /** How many requests it has answered with 500. */
   readonly failures: () => number
   /** Gives it the destination's secret and the organization. Before, it answers 500. */
   readonly setUp: (secret: string, organizationId: string) => void
-  /** From now on answers 500 to everything, or works again. */
   readonly setBroken: (broken: boolean) => void
 }
 
-/** Starts a shop; it ends with the scope. */
 export const makeShop = Effect.gen(function* () {
   const events: Array<WebhookEvent> = []
   let receive: ((request: IncomingMessage, response: ServerResponse) => Promise<void>) | undefined

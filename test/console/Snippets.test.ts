@@ -27,7 +27,6 @@ const header = (body: string, key = secret): string =>
     secrets: [Redacted.make(key)]
   })[signatureHeaderName]
 
-/** What each receiver must answer. */
 const cases = () => {
   const event = {
     id: "svc_evt_1",

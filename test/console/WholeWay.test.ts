@@ -11,10 +11,8 @@ import { makeShop } from "./Shop.ts"
 
 /** The whole way through the console, as a newcomer goes it: nothing is there but the service. */
 
-/** A bound for one wait on a crowded machine. */
 const patience = 90_000
 
-/** Opens a page by the navigation. */
 const go = async (page: Page, name: string) => {
   await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name, exact: true }).click()
   await page.getByRole("heading", { level: 1, name, exact: true }).waitFor()

@@ -13,7 +13,6 @@ import { makeDestination, sendTest } from "./EventPagesData.ts"
 
 /** What the people whom an owner invites can do and can't, in browsers of their own. */
 
-/** A bound for one wait on a crowded machine. */
 const patience = 90_000
 
 /** An owner invites a person on the page People; the person accepts by the mailed link. */

@@ -7,7 +7,6 @@ import { decodeParams, inRange, metadata, optional, patchMetadata, text } from "
 const read = (encoded: string) =>
   Effect.runSync(Effect.map(parseForm(encoded), (input) => JSON.parse(JSON.stringify(input))))
 
-/** What the SDK would send for these parameters. */
 const encode = async (params: object): Promise<string> => {
   const sent: Array<string> = []
   const stripe = new Stripe("sk_test_x", {

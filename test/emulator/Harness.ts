@@ -13,13 +13,11 @@ export const secretKey = "sk_test_emulatorKey0000"
 export const webhookSecret = "whsec_emulatorSecret0000"
 export const thinWebhookSecret = "whsec_emulatorThinSecret0000"
 
-/** An emulator for the length of the scope. */
 export const startEmulator = (
   options: Partial<EmulatorOptions> = {}
 ): Effect.Effect<Emulator, EmulatorError, Scope.Scope> =>
   makeEmulator({ secretKey, webhookSecret, thinWebhookSecret, ...options })
 
-/** The unmodified SDK, pointed at the emulator. */
 export const sdk = (url: string, account?: string, key = secretKey): Stripe => {
   const { hostname, port } = new URL(url)
   return new Stripe(key, {
@@ -66,7 +64,6 @@ export const refusal = (
 export const said = (request: () => Promise<unknown>) =>
   Effect.map(refusal(request), ({ code, param, rawType, statusCode }) => ({ code, param, rawType, statusCode }))
 
-/** A request without the SDK. */
 export const raw = (url: string, path: string, init: RequestInit = {}) =>
   Effect.promise(async () => {
     const headers = new Headers({ authorization: `Bearer ${secretKey}` })
@@ -77,7 +74,6 @@ export const raw = (url: string, path: string, init: RequestInit = {}) =>
     return { status: response.status, headers: response.headers, text: await response.text() }
   })
 
-/** Does what a button of the hosted page does. */
 export const submit = (pageUrl: string | null, fields: Readonly<Record<string, string>>) => {
   const { origin, pathname } = new URL(pageUrl ?? "about:blank")
   return raw(origin, pathname, { method: "POST", body: new URLSearchParams(fields) })
@@ -93,7 +89,6 @@ export const openLink = (linkUrl: string) => {
 export const eventually = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.retry(effect, Schedule.spaced("20 millis").pipe(Schedule.upTo("50 seconds")))
 
-/** Fails until the condition holds. */
 export const until = (condition: () => boolean): Effect.Effect<void, string> =>
   eventually(Effect.suspend(() => (condition() ? Effect.void : Effect.fail("The condition did not come true"))))
 
@@ -122,13 +117,11 @@ export const platform = (answer: (received: ReadonlyArray<Received>) => number |
     return { url: `http://127.0.0.1:${yield* listening(server)}/webhooks/provider`, received }
   })
 
-/** A directory that is gone with the scope. */
 export const temporaryDirectory: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "emulator-"))),
   (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
 )
 
-/** A price of a new product. */
 export const somePrice = (stripe: Stripe, params: Partial<Stripe.PriceCreateParams> = {}) =>
   call(() =>
     stripe.prices.create({
@@ -139,7 +132,6 @@ export const somePrice = (stripe: Stripe, params: Partial<Stripe.PriceCreatePara
     })
   )
 
-/** A session that sells such a price. */
 export const someSession = (stripe: Stripe, params: Partial<Stripe.Checkout.SessionCreateParams> = {}) =>
   Effect.gen(function* () {
     const line_items = params.line_items ?? [{ price: (yield* somePrice(stripe)).id, quantity: 2 }]

@@ -3,7 +3,6 @@ import { Effect } from "effect"
 import type Stripe from "stripe"
 import { call, onEmulator, raw, somePrice, someSession, submit } from "./Harness.ts"
 
-/** A session whose payer chooses the amount. */
 const donation = (stripe: Stripe, currency: string, custom_unit_amount: Stripe.PriceCreateParams.CustomUnitAmount) =>
   Effect.gen(function* () {
     const price = yield* call(() =>

@@ -3,7 +3,6 @@ import { Effect } from "effect"
 import type { Stripe } from "stripe"
 import { call, onEmulator, raw, said, sdk, somePrice, someSession, submit } from "./Harness.ts"
 
-/** A payment of 10.00, and its charge. */
 const somePayment = (stripe: Stripe, unit_amount = 1_000) =>
   Effect.gen(function* () {
     const price = yield* somePrice(stripe, { unit_amount })
@@ -45,23 +44,22 @@ describe("the balance", () => {
 })
 
 describe("payouts", () => {
-  onEmulator("are made and moved on by the control routes, and told of", function* ({ account, emulator, stripe }) {
-    const made = yield* control(emulator.url, "POST", "payouts", {
-      account,
+  onEmulator("are made and moved on by triggers, and told of", function* ({ account, emulator, stripe }) {
+    const made = yield* control(emulator.url, "POST", "trigger", {
+      type: "payout.created",
       amount: 700,
       currency: "brl",
-      state: "pending",
       automatic: false,
       metadata: { a: "1" }
     })
     expect(made.status).toBe(200)
-    const { id } = JSON.parse(made.text)
+    const { object: id } = JSON.parse(made.text)
     const payout = yield* call(() => stripe.payouts.retrieve(id))
     expect(payout).toMatchObject({ amount: 700, status: "pending", automatic: false, metadata: { a: "1" } })
     const banks = yield* call(() => stripe.accounts.listExternalAccounts(account))
     expect(payout.destination).toBe(banks.data[0]?.id)
-    for (const state of ["in_transit", "paid", "failed"]) {
-      expect((yield* control(emulator.url, "POST", "payouts", { account, id, state })).status).toBe(200)
+    for (const type of ["payout.updated", "payout.paid", "payout.failed"]) {
+      expect((yield* control(emulator.url, "POST", "trigger", { type, payout: id })).status).toBe(200)
     }
     expect(yield* call(() => stripe.payouts.retrieve(id))).toMatchObject({
       status: "failed",
@@ -93,16 +91,16 @@ describe("payouts", () => {
   })
 
   onEmulator("are refused where they make no sense", function* ({ account, emulator }) {
-    const order = { account, amount: 1, currency: "brl", state: "paid" }
-    const status = (body: object) => Effect.map(control(emulator.url, "POST", "payouts", body), (one) => one.status)
+    const order = { type: "payout.paid", amount: 1, currency: "brl" }
+    const status = (body: object) => Effect.map(control(emulator.url, "POST", "trigger", body), (one) => one.status)
     expect(yield* status({ ...order, amount: 0 })).toBe(400)
     expect(yield* status({ ...order, currency: "BRL" })).toBe(400)
-    expect(yield* status({ ...order, state: "lost" })).toBe(400)
+    expect(yield* status({ ...order, type: "payout.lost" })).toBe(422)
     expect(yield* status({ ...order, colour: "red" })).toBe(400)
     expect(yield* status({ ...order, account: "acct_0000000000000000" })).toBe(403)
-    expect(yield* status({ account, id: "po_none", state: "paid" })).toBe(404)
-    const id = yield* emulator.orderPayout({ account, amount: 1, currency: "brl", state: "paid" })
-    expect(yield* status({ account, id, state: "canceled" })).toBe(400)
+    expect(yield* status({ type: "payout.paid", payout: "po_none" })).toBe(404)
+    const payout = yield* emulator.orderPayout({ account, amount: 1, currency: "brl", state: "paid" })
+    expect(yield* status({ type: "payout.canceled", payout })).toBe(400)
   })
 })
 

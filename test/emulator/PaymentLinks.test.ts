@@ -3,7 +3,6 @@ import { Effect } from "effect"
 import type { Stripe } from "stripe"
 import { call, onEmulator, openLink, raw, somePrice, submit } from "./Harness.ts"
 
-/** A link that sells one such price. */
 const someLink = (stripe: Stripe, params: Partial<Stripe.PaymentLinkCreateParams> = {}) =>
   Effect.gen(function* () {
     const line_items = params.line_items ?? [{ price: (yield* somePrice(stripe)).id, quantity: 1 }]

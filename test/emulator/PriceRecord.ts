@@ -1,6 +1,5 @@
 import type { Price } from "../../src/emulator/Records.ts"
 
-/** A price as the emulator keeps it. */
 export const priceRecord = (fields: Partial<Price>): Price => ({
   id: "price_a",
   object: "price",

@@ -3,7 +3,6 @@ import { Effect } from "effect"
 import type { Stripe } from "stripe"
 import { call, onEmulator, raw, somePrice, someSession, submit } from "./Harness.ts"
 
-/** A coupon and a code of it. */
 const someCode = (
   stripe: Stripe,
   code: string,

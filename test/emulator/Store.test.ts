@@ -20,7 +20,6 @@ const urls = (store: Store) =>
     )
   )
 
-/** Opens the store for as long as the body runs. */
 const opened = <A, E>(
   file: string,
   body: (store: Store) => Effect.Effect<A, E, Scope.Scope>

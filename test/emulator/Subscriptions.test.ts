@@ -3,7 +3,6 @@ import { Effect } from "effect"
 import type { Stripe } from "stripe"
 import { call, onEmulator, somePrice, someSession, submit } from "./Harness.ts"
 
-/** A session that sells a monthly price of 5.00. */
 const subscriptionSession = (stripe: Stripe, params: Partial<Stripe.Checkout.SessionCreateParams> = {}) =>
   Effect.gen(function* () {
     const monthly = yield* somePrice(stripe, { recurring: { interval: "month" } })
@@ -14,7 +13,6 @@ const subscriptionSession = (stripe: Stripe, params: Partial<Stripe.Checkout.Ses
     })
   })
 
-/** A subscription that such a session has led to. */
 const subscribed = (stripe: Stripe, params: Partial<Stripe.Checkout.SessionCreateParams> = {}) =>
   Effect.gen(function* () {
     const session = yield* subscriptionSession(stripe, params)

@@ -19,7 +19,6 @@ import {
 
 const thinPath = "/webhooks/provider/thin"
 
-/** An emulator that sends to a platform with both entries. */
 const notifying = Effect.gen(function* () {
   const { account, emulator, stripe } = yield* connected()
   const { received, url } = yield* platform()
@@ -39,7 +38,6 @@ interface Told {
   readonly type: string
 }
 
-/** The notification of an event, as soon as it has come. */
 const notificationOf = (received: ReadonlyArray<Received>, { id }: Told): Effect.Effect<Received> =>
   eventually(
     Effect.suspend(() => {

@@ -66,6 +66,7 @@ onService(quickAttempts)("an attempt", (it) => {
         organizationId: tenant.id,
         livemode: false
       })
+      const sent = JSON.parse(received.body.toString())
       expect(delivery).toEqual({
         id: delivery["id"],
         endpointId: endpoint.id,
@@ -79,6 +80,9 @@ onService(quickAttempts)("an attempt", (it) => {
         finishedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]+\.\d{3}Z$/),
         lastHttpStatus: status,
         lastErrorCode: null,
+        paymentId: sent.data.payment_id,
+        amount: sent.data.amount,
+        currency: sent.data.currency,
         attempts: [
           {
             number: 1,
@@ -89,7 +93,7 @@ onService(quickAttempts)("an attempt", (it) => {
             errorCode: null
           }
         ],
-        event: JSON.parse(received.body.toString())
+        event: sent
       })
     }
   })

@@ -143,7 +143,6 @@ const applicable: Readonly<Record<keyof typeof filters, ReadonlyArray<string>>> 
   metadata: ["payment.", "dispute.", "checkout.", "subscription.", "payout.", "milestone."]
 }
 
-/** The same filters with values that the events do not have. */
 const others = {
   currencies: { currencies: ["usd"] },
   amountMin: { amountMin: 501 },

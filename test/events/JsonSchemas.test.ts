@@ -27,7 +27,6 @@ const fits = (path: string, value: unknown): boolean => {
 
 const record = (value: unknown): JsonSchema => (Predicate.isRecord(value) ? value : {})
 
-/** Follows a reference within the schema. */
 const resolved = (schema: JsonSchema, part: unknown): JsonSchema => {
   const reference = record(part)["$ref"]
   return typeof reference === "string"

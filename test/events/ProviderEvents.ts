@@ -128,7 +128,6 @@ export const payout = {
   status: "in_transit"
 }
 
-/** A snapshot event as the provider sends it, before it is parsed. */
 export const snapshot = (type: string, object: unknown, overrides: object = {}): unknown => ({
   id: "evt_1Q0",
   object: "event",

@@ -32,7 +32,6 @@ const settledAt = (service: Installation, attempts: number) =>
     )
   )
 
-/** As if the wait for the next attempt had passed. */
 const passTheWait = ({ query }: Installation) =>
   query("UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE lease IS NULL")
 

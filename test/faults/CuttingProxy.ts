@@ -13,7 +13,6 @@ export type Cut =
 /** A TCP proxy between a service and its database, which cuts connections in the middle of a conversation. */
 export interface CuttingProxy {
   readonly port: number
-  /** How many connections were cut so far. */
   readonly cuts: () => number
   /** While the effect runs, each thing that a client says is cut with this probability. */
   readonly cutting: <A, E, R>(
@@ -22,7 +21,6 @@ export interface CuttingProxy {
   ) => Effect.Effect<A, E, R>
   /** While the effect runs, answers that hold this text don't arrive. */
   readonly holdingBack: <A, E, R>(text: string, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** Cuts all connections, and accepts none until `restore`. */
   readonly sever: () => void
   readonly restore: () => void
   /** Cuts once, at the next thing said that holds this text. */

@@ -9,7 +9,6 @@ import { makeReceiver, type Receiver } from "./Receiver.ts"
 /** How much longer a lease is than an attempt: an outage below it must not repeat anything. */
 const margin = 5000
 
-/** An API and two workers under load. */
 const loaded = Effect.gen(function* () {
   const random = new Randomness()
   const service = yield* installation([{ role: "api" }, { role: "worker" }, { role: "worker" }], {

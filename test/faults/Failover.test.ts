@@ -28,7 +28,6 @@ const loaded = Effect.gen(function* () {
 
 type Loaded = Effect.Effect.Success<typeof loaded>
 
-/** Until every process of the API serves again. */
 const untilServed = (service: Installation) =>
   Effect.forEach(
     ofRole(service, "api"),

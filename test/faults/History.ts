@@ -34,7 +34,6 @@ export const storedDeliveries = ({ query }: Pick<Installation, "query">) =>
     FROM payments.deliveries d JOIN payments.events e
       ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id`)
 
-/** Waits until nothing is queued any more. */
 export const allDelivered = ({ query }: Pick<Installation, "query">, limitMillis = 60_000) =>
   eventuallyDone(
     "all deliveries",

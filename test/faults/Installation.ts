@@ -22,7 +22,6 @@ export interface Running extends ServiceProcess {
   readonly baseUrl: string
 }
 
-/** A process by its role, with settings of its own. */
 export interface Start {
   readonly role: Running["role"]
   readonly settings?: Readonly<Record<string, string>>
@@ -36,7 +35,6 @@ export interface Installation {
   readonly server: DatabaseServer
   readonly proxy: CuttingProxy
   readonly processes: Array<Running>
-  /** Adds a process; it ends with the installation. */
   readonly start: (start: Start) => Effect.Effect<Running>
   /** Ends a process as a crash does, and takes it off the list. */
   readonly kill: (process: Running) => Effect.Effect<void>

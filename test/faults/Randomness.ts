@@ -7,7 +7,6 @@ export const seed = Number(process.env["FAULTS_SEED"] ?? 20_260_131)
 export class Randomness {
   readonly #numbers = new Utils.PCGRandom(seed)
 
-  /** A whole number, both bounds included. */
   between(min: number, max: number): number {
     return min + Math.floor(this.#numbers.number() * (max - min + 1))
   }

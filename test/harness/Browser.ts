@@ -75,7 +75,6 @@ export const openBrowser: Effect.Effect<BrowserContext, never, Scope.Scope> = Ef
   (context) => Effect.promise(() => context.close())
 )
 
-/** A headless browser that the tests of a suite share. */
 export class Browser extends Context.Tag("test/Browser")<Browser, BrowserContext>() {
   static readonly layer = Layer.scoped(Browser, openBrowser)
 }
@@ -87,6 +86,5 @@ export class Chromium extends Context.Tag("test/Chromium")<Chromium, Engine>() {
     Effect.acquireRelease(launch, (engine) => Effect.promise(() => engine.close()))
   )
 
-  /** The worker's browser, which its suites share. */
   static readonly shared = Layer.effect(Chromium, sharedEngine)
 }

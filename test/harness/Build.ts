@@ -1,8 +1,9 @@
-import { copyFile, cp, symlink } from "node:fs/promises"
+import { copyFile, cp, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { fileURLToPath, pathToFileURL } from "node:url"
+import { fileURLToPath } from "node:url"
 import { Data, Effect } from "effect"
-import { writeLargeDocuments } from "../../src/surface/docs/LargeDocuments.ts"
+import { openApiDocument } from "../../src/surface/docs/OpenApiDocument.ts"
+import { builtOpenApi } from "../../src/surface/docs/OpenApiText.ts"
 import { bundlePrograms } from "../../src/surface/packages/ProgramBundles.ts"
 
 /** The sources could not be built; `cause` holds what the bundler said. */
@@ -29,7 +30,7 @@ export const buildInto = (directory: string): Effect.Effect<void, BuildFailed> =
         recursive: true,
         filter: (file) => !file.endsWith(".ts")
       })
-      await writeLargeDocuments(pathToFileURL(join(directory, "src", "docs", "/")))
+      await writeFile(join(directory, "src", builtOpenApi), JSON.stringify(openApiDocument()))
       await symlink(join(repository, "src", "console"), join(directory, "src", "console"))
       await bundlePrograms({ programs, base: ".", directory, chunks: "src/chunks" })
     },

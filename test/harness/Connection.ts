@@ -15,7 +15,6 @@ export const connectionTo = (url: string | Redacted.Redacted): Effect.Effect<Cli
     (client) => Effect.promise(() => client.end().catch(() => {}))
   )
 
-/** Runs one statement over a new connection and returns its rows. */
 export const ask = <Row extends object = Record<string, unknown>>(
   url: string | Redacted.Redacted,
   text: string,
@@ -27,7 +26,6 @@ export const ask = <Row extends object = Record<string, unknown>>(
     )
   )
 
-/** Runs statements one after another over a new connection. */
 export const tell = (url: string | Redacted.Redacted, ...statements: ReadonlyArray<string>): Effect.Effect<void> =>
   Effect.scoped(
     Effect.flatMap(connectionTo(url), (client) =>

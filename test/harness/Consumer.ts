@@ -2,25 +2,19 @@ import { createServer, type IncomingHttpHeaders } from "node:http"
 import { Effect, type Scope } from "effect"
 import { listening } from "./Listening.ts"
 
-/** A request that a consumer received, with its exact bytes. */
 export interface ReceivedRequest {
   readonly path: string
   readonly headers: IncomingHttpHeaders
   readonly body: Buffer
 }
 
-/** An integrator's receiving endpoint on loopback, over real HTTP. */
 export interface Consumer {
   readonly url: string
-  /** Everything received so far, oldest first. */
   readonly received: ReadonlyArray<ReceivedRequest>
-  /** What to answer from now on. Default 204. */
   readonly answer: (status: number, headers?: Readonly<Record<string, string>>) => void
-  /** Holds answers back until the returned function is called. */
   readonly hold: () => () => void
 }
 
-/** Starts a consumer; it ends with the scope, open connections included. */
 export const makeConsumer: Effect.Effect<Consumer, never, Scope.Scope> = Effect.gen(function* () {
   const received: Array<ReceivedRequest> = []
   let reply: { readonly status: number; readonly headers: Readonly<Record<string, string>> } = {

@@ -2,11 +2,9 @@ import { connect, createServer, type Socket } from "node:net"
 import { Effect, type Scope } from "effect"
 import { listening } from "./Listening.ts"
 
-/** A network between a client and a server, which can be cut. */
 export interface CuttableLine {
   readonly url: string
   readonly open: () => number
-  /** Cuts every connection; new ones are refused until `mend`. */
   readonly cut: () => void
   readonly mend: () => void
   /** Passes nothing on any more, and closes nothing: whoever waits for an answer hears nothing. */

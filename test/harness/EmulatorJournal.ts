@@ -16,7 +16,6 @@ export interface EmulatorJournal {
 /** Kept about requests and notifications, not about anybody's objects. */
 const bookkeeping: ReadonlySet<string> = new Set(["answer", "delivery", "webhook"])
 
-/** The changes in each line after the header's. */
 const changesIn = (text: string): ReadonlyArray<Change> =>
   text
     .split("\n")

@@ -1,6 +1,5 @@
 import { Clock, Data, Effect, Fiber, Option, Schedule } from "effect"
 
-/** What was waited for did not come in time. */
 export class NeverHappened extends Data.TaggedError("NeverHappened")<{ readonly message: string }> {}
 
 /** The pauses between looks, in milliseconds: short at first, and longer when it takes long anyway, since looks cost too. */
@@ -29,7 +28,6 @@ export const eventually = <A, E, R>(
     return yield* new NeverHappened({ message: `${what}: not within ${limitMillis} ms` })
   }).pipe(Effect.withClock(Clock.make()))
 
-/** Looks again, as `eventually` does, until what a look finds is as expected. */
 export const eventuallyIs = <A, E, R>(
   what: string,
   look: Effect.Effect<A, E, R>,
@@ -41,7 +39,6 @@ export const eventuallyIs = <A, E, R>(
 export const eventuallyTrue = (what: string, condition: () => boolean, limitMillis?: number) =>
   eventuallyIs(what, Effect.sync(condition), (holds) => holds, limitMillis)
 
-/** `eventuallyIs` for a question to others, such as the database. */
 export const eventuallyDone = <E, R>(what: string, isDone: Effect.Effect<boolean, E, R>, limitMillis = 60_000) =>
   Effect.orDie(eventuallyIs(what, isDone, (done) => done, limitMillis))
 

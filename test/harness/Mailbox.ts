@@ -8,11 +8,9 @@ export interface ReceivedMail {
   readonly to: ReadonlyArray<string>
   readonly headers: ReadonlyMap<string, string>
   readonly text: string
-  /** Every byte of it, as text. */
   readonly raw: string
 }
 
-/** What the server answers to a mail that it does not take. */
 export interface SmtpRefusal {
   readonly code: number
   readonly message: (raw: string) => string
@@ -21,7 +19,6 @@ export interface SmtpRefusal {
 export interface Mailbox {
   readonly url: Redacted.Redacted
   readonly mails: ReadonlyArray<ReceivedMail>
-  /** How many mails were offered, refused ones included. */
   readonly offered: () => number
   /** Answers this to every mail until it is called with nothing. */
   readonly refuse: (refusal?: SmtpRefusal) => void
@@ -29,7 +26,6 @@ export interface Mailbox {
   readonly refuseTo: (address?: string) => void
   /** From now on takes every mail and breaks the connection off in place of saying so, or no more. */
   readonly breakOff: (breaks: boolean) => void
-  /** Waits for the n-th mail (from 1) to an address. */
   readonly mailTo: (address: string, nth?: number) => Effect.Effect<ReceivedMail>
 }
 
@@ -57,7 +53,6 @@ const parse = (raw: string, to: ReadonlyArray<string>): ReceivedMail => {
   return { to, headers, text: text.replaceAll("\r\n", "\n"), raw }
 }
 
-/** A real SMTP server on loopback. */
 export const makeMailbox = (
   options: { readonly port?: number; readonly user?: string; readonly password?: string } = {}
 ): Effect.Effect<Mailbox, never, Scope.Scope> =>
@@ -146,7 +141,6 @@ export const sharedMailbox: Effect.Effect<Mailbox> = Effect.promise(() => {
   return running
 })
 
-/** The mail server of a suite. */
 export class TestMailbox extends Context.Tag("test/Mailbox")<TestMailbox, Mailbox>() {
   static readonly layer = Layer.scoped(TestMailbox, makeMailbox())
 

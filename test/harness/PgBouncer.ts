@@ -16,7 +16,6 @@ export const hasPgBouncer = executable !== undefined
 export const pgBouncerNote = hasPgBouncer ? "" : " (skipped: PgBouncer is not installed)"
 
 interface PgBouncer {
-  /** The database's URL through it. */
   readonly url: string
   readonly log: () => string
 }

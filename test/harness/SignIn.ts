@@ -11,7 +11,6 @@ import { layer } from "./Tests.ts"
 
 const api = { roles: { api: true, worker: false } } as const
 
-/** `onService` with a real mail server behind it, without a worker. */
 export const onServiceWithMail = (overrides: Parameters<typeof TestService.layer>[0] = {}) =>
   layer(
     Layer.unwrapEffect(
@@ -37,18 +36,15 @@ export const onSharedServiceWithMail = onOneServiceWithMail(api)
 
 export const newEmail = (): string => `person-${randomUUID()}@example.com`
 
-/** The token of a mailed link: what follows the `#`. */
 export const tokenIn = (mail: ReceivedMail): string => {
   const [, token] = /^https:\/\/payments\.example\/identity\/[a-z-]+#([A-Za-z0-9_-]{43})$/m.exec(mail.text) ?? []
   expect(token, mail.text).toBeDefined()
   return token ?? ""
 }
 
-/** The hash under which a person's session is stored. */
 export const hashOf = ({ cookie }: Person): Buffer =>
   createHash("sha256").update(cookie.replace("__Host-svc_session=", "")).digest()
 
-/** The cookie that an answer sets, as a browser sends it back. */
 export const cookieOf = (answer: Answer): string => {
   const [set] = answer.headers.getSetCookie()
   return (set ?? "").split(";", 1)[0] ?? ""
@@ -77,7 +73,6 @@ export const personOf = (service: TestService["Type"], cookie: string, answer: A
   }
 }
 
-/** Signs a person in over HTTP, by the mailed link. */
 export const signIn = (email: string) =>
   Effect.gen(function* () {
     const service = yield* TestService

@@ -9,7 +9,6 @@ export class TestDatabaseError extends Data.TaggedError("TestDatabaseError")<{
   readonly cause: unknown
 }> {}
 
-/** An empty database (or a copy of a template) of one test's own. */
 export interface TestDatabase {
   /** Its name in the run's PostgreSQL; can serve as `template` of others while nobody is connected to it. */
   readonly name: string

@@ -25,7 +25,6 @@ export interface TestOrganization {
   readonly liveKey: string
 }
 
-/** What a request answered, read to its end. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
@@ -37,7 +36,6 @@ export interface Answer {
 export interface RequestOptions {
   readonly key?: string
   readonly body?: unknown
-  /** Sent as it is, in place of `body`. */
   readonly raw?: string | Uint8Array
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -131,6 +129,8 @@ export const testSettings: ServiceOptions["settings"] = {
   console: true,
   smtpUrl: Option.none(),
   mailFrom: "connected-payments <no-reply@payments.example>",
+  // Tests lose notifications on purpose
+  reconciliation: false,
   receiptRetention: Duration.days(400),
   auditRetention: Duration.days(730),
   delivery: {

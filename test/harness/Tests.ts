@@ -3,7 +3,6 @@ import { type Duration, Effect, type Layer, type Scope, type TestServices } from
 import type { YieldWrap } from "effect/Utils"
 import type { TestOptions } from "vitest"
 
-/** A test whose body is a generator, as `Effect.gen` takes it. */
 type GeneratorTest<R, Of extends ReadonlyArray<unknown> = []> = <
   Yielded extends YieldWrap<Effect.Effect<unknown, unknown, R>>
 >(

@@ -16,7 +16,6 @@ declare module "vitest" {
     readonly databaseAdminUrl: string
     /** Name of a database that has the schema and nothing else: for tests to copy. */
     readonly migratedDatabase: string
-    /** Where the run's build of the sources is. */
     readonly buildDirectory: string
     /** A directory with a cluster that has the schema and nothing else, stopped: for tests to copy. */
     readonly clusterDirectory: string
@@ -86,7 +85,7 @@ const recreate = (url: Redacted.Redacted<string>) =>
 
 /** The database that comes with the server gets the schema; nobody stays connected to it. */
 const startPostgres = Effect.fnUntraced(function* (directory: string, clusterDirectory: string) {
-  const start = startEmbeddedPostgres({ directory, durable: false })
+  const start = startEmbeddedPostgres({ directory, durable: false, temporary: true })
   yield* Effect.scoped(
     Effect.flatMap(start, ({ url }) =>
       Effect.zipRight(locale === undefined ? Effect.void : recreate(url), migrate(url))

@@ -21,7 +21,6 @@ const select = (person: Person, environment: string) =>
     expect(status).toBe(200)
   )
 
-/** What the key may see of its organization's endpoints. */
 const use = (organizationId: string, key: unknown) =>
   Effect.flatMap(TestService, ({ request }) =>
     request("GET", `/v2/organizations/${organizationId}/integrations/endpoints`, { key: String(key) })

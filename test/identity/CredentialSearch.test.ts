@@ -1,6 +1,6 @@
 import { Deferred, Effect, Fiber } from "effect"
 import { makeCredentialSearch } from "../../src/identity/keys/CredentialLimitsStatements.ts"
-import { turnOfEventLoop } from "../../src/platform/kit/Fibers.ts"
+import { turnOfEventLoop } from "../../src/platform/kit/Concurrency.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { expect, it } from "../harness/Tests.ts"
 

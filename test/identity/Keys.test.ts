@@ -89,7 +89,6 @@ const listEndpoints = (key: string) =>
 const whoHas = (key: string) =>
   Effect.flatMap(TestService, ({ services }) => Context.get(services, Keys).authenticate(Redacted.make(key)))
 
-/** Who makes the keys, for the audit log. */
 const author = { kind: "operator", id: "test" } as const
 
 const invalid = { status: 401, code: "api_key_invalid", fields: [] }

@@ -13,7 +13,6 @@ const denied = { status: 403, code: "permission_denied", fields: [] }
 const missing = { status: 404, code: "resource_not_found", fields: [] }
 const noOrganization = { status: 403, code: "organization_access_denied", fields: [] }
 
-/** An organization with a signed-in member of every role. */
 const company = Effect.gen(function* () {
   const owner = yield* signInOwner
   const { organizationId } = owner

@@ -27,7 +27,6 @@ const select = (person: Person, environment: Environment) =>
     expect(status).toBe(200)
   )
 
-/** An owner, and what their organization's next session is created with. */
 const shop = Effect.gen(function* () {
   const { emulator, makeKey, request, services } = yield* TestService
   const owner = yield* signInOwner

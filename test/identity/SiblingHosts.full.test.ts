@@ -12,7 +12,6 @@ import { expect, layer } from "../harness/Tests.ts"
 /** Browsers lead every name below `localhost` to this machine and count it as secure; the hosts here have this domain in common. */
 const domain = "shop.localhost"
 
-/** The service under a name of the domain. */
 const startBesideOthers = Effect.gen(function* () {
   const { url } = yield* sharedMailbox
   const port = yield* freePort

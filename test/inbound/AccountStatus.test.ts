@@ -39,7 +39,6 @@ const snapshotOf = (tenant: Tenant, id = newEventId(), created = Math.floor(Date
     object: { id: tenant.accountId, object: "account" }
   })
 
-/** The `account.updated` envelopes that were stored, the oldest first. */
 const eventsOf = (tenant: Tenant) =>
   Effect.map(
     inDatabase<{ payload: string }>`

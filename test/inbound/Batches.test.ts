@@ -16,7 +16,6 @@ import {
 
 const received = (body: string) => Effect.map(notify(body), ({ status }) => status)
 
-/** Sent at once, so that they are stored in few statements. */
 const sendAll = (bodies: ReadonlyArray<string>) => Effect.forEach(bodies, received, { concurrency: "unbounded" })
 
 onService()("notifications that come at once", (it) => {

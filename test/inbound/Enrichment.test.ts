@@ -17,7 +17,6 @@ import {
   withoutProvider
 } from "./Notifications.ts"
 
-/** A tenant that may manage endpoints as well. */
 const makeTenant = Effect.gen(function* () {
   const tenant = yield* newTenant
   return { ...tenant, key: yield* tenant.keyOf(["*", "webhook-endpoints:*"]) }

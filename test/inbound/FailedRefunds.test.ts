@@ -10,7 +10,6 @@ import { inAnotherProcess, TestService, testPublicUrl } from "../harness/TestSer
 import { newTenant } from "../payments/ConnectedTenant.ts"
 import { accepted, newEventId, notification, notify, outcomeOf, subscribe, typesTo } from "./Notifications.ts"
 
-/** An organization with a member of every role. */
 const makeShop = Effect.gen(function* () {
   const tenant = yield* newTenant
   const people = yield* membersOf(tenant)

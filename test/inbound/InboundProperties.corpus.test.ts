@@ -68,7 +68,6 @@ const saysLive = (body: string): boolean => {
   return Option.exists(parsed, (event: unknown) => Predicate.hasProperty(event, "livemode") && event.livemode === true)
 }
 
-/** What arrives, and whether the provider signed it. */
 interface Arrival {
   readonly body: string
   readonly header: string | undefined

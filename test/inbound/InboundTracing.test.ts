@@ -1,7 +1,9 @@
 import { BlockList } from "node:net"
 import { SqlClient } from "@effect/sql"
-import { Context, DefaultServices, Effect, Layer, Option, Tracer } from "effect"
+import { Context, DefaultServices, Effect, Layer, Logger, Option, Tracer } from "effect"
 import { makeReceiptsRepo } from "../../src/inbound/ReceiptsRepo.ts"
+import { lineLogger } from "../../src/platform/telemetry/LogForms.ts"
+import { type LogLine, LogLines } from "../../src/platform/telemetry/LogLines.ts"
 import { TestService } from "../harness/TestService.ts"
 import { expect, layer } from "../harness/Tests.ts"
 import { makeTenant, newEventId, notification, signature, subscribe } from "./Notifications.ts"
@@ -24,8 +26,16 @@ const tracer = Tracer.make({
 const trustedTraceParents = new BlockList()
 trustedTraceParents.addAddress("127.0.0.1")
 
+/** What the log says. */
+const lines: Array<LogLine> = []
+const write = (line: LogLine) => void lines.push(line)
+
 const service = TestService.layer({ roles: { api: true, worker: false }, trustedTraceParents }).pipe(
-  Layer.provide(Layer.setTracer(tracer))
+  Layer.provide([
+    Layer.setTracer(tracer),
+    Logger.add(lineLogger(write)),
+    Layer.succeed(LogLines, { writes: () => true, requests: true, write })
+  ])
 )
 
 /** Sends a notification with a trace of the sender's; answers the spans of that trace and what deliveries link to. */
@@ -48,6 +58,27 @@ const notifyIn = Effect.fnUntraced(function* (traceId: string, sampled: boolean,
 })
 
 layer(service, { timeout: "60 seconds" })("a notification", (it) => {
+  it.effect(
+    "has the provider's event id on each line of the log, at the usual level only if it was not taken",
+    function* () {
+      const linesOf = (id: string) =>
+        lines.flatMap(({ attributes, level, message }) =>
+          attributes["notification.id"] === id ? [`${level} ${message}`.replace(/(?<=secret).*/, "")] : []
+        )
+      const { id } = yield* notifyIn("e".repeat(32), false)
+      expect(linesOf(id)).toEqual(["DEBUG POST /webhooks/provider 200"])
+      const { request } = yield* TestService
+      const live = newEventId()
+      const body = notification("acct_1Nobody", { id: live, livemode: true })
+      const headers = { "stripe-signature": signature(body) }
+      expect((yield* request("POST", "/webhooks/provider", { raw: body, headers })).status).toBe(503)
+      expect(linesOf(live)).toEqual([
+        "ERROR A live event was signed with a secret",
+        "ERROR POST /webhooks/provider 503"
+      ])
+    }
+  )
+
   it.effect("that is traced has a span of its taking, of its verification and of each statement", function* () {
     const { answer, deliveries, id, spans } = yield* notifyIn("a".repeat(32), true)
     expect(answer.status, answer.text).toBe(200)

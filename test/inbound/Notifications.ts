@@ -37,7 +37,6 @@ function makeTenantOf({ hadPaymentsBefore }: { readonly hadPaymentsBefore: boole
   }).pipe(Effect.orDie)
 }
 
-/** A request about what a tenant has, under its key. */
 export const asTenant = (
   tenant: Pick<Tenant, "id" | "key">,
   method: string,
@@ -66,7 +65,6 @@ export const subscribe = Effect.fnUntraced(function* (
 /** Who changes what no integrator can. */
 export const operator: Author = { kind: "operator", id: "root" }
 
-/** A request about a tenant's endpoints that succeeds. */
 export const atEndpoints = (tenant: Tenant, method: string, path: string, body?: unknown) =>
   Effect.map(
     asTenant(tenant, method, `/endpoints${path}`, {
@@ -76,7 +74,6 @@ export const atEndpoints = (tenant: Tenant, method: string, path: string, body?:
     ({ status, text }) => expect(status, text).toBeLessThan(300)
   )
 
-/** Pauses an endpoint of a tenant's, or activates it again. */
 export const setActive = (tenant: Tenant, { id }: { readonly id: string }, active: boolean) =>
   atEndpoints(tenant, "PATCH", `/${id}`, { active })
 
@@ -95,7 +92,6 @@ export interface NotificationOptions {
   readonly created?: number
 }
 
-/** The body of a notification about an account, `payment_intent.succeeded` by default. */
 export const notification = (account: string, options: NotificationOptions = {}): string => {
   const { created = Math.floor(Date.now() / 1000), id = newEventId(), object = paymentIntent, ...rest } = options
   const { type = "payment_intent.succeeded", ...further } = rest
@@ -123,7 +119,6 @@ export interface ThinOptions {
   readonly snapshot?: string
 }
 
-/** The body of a thin notification about an account, `v1.account.updated` by default. */
 export const thinNotification = (account: string, options: ThinOptions = {}): string => {
   const { id = newEventId(), related = { id: account, type: "account" }, type = "v1.account.updated" } = options
   return JSON.stringify({
@@ -157,7 +152,6 @@ const notifyAt =
 /** Sends a notification as the provider does. `header`: another signature; `null`: none. */
 export const notify = notifyAt("/webhooks/provider")
 
-/** Sends a thin notification, in the same way. */
 export const notifyThin = notifyAt("/webhooks/provider/thin")
 
 /** Dies where the service does not take a notification. */
@@ -166,7 +160,6 @@ export const accepted = (answer: Effect.Effect<Answer, never, TestService>) =>
     status === 200 ? Effect.void : Effect.dieMessage(`The service answers ${status} ${text}`)
   )
 
-/** Runs an effect while every call to the provider on the account fails. */
 export const withoutProvider = <A, E, R>(accountId: string, effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(TestService, ({ emulator }) =>
     emulator
@@ -205,7 +198,6 @@ export const typesTo = (endpointId: string) =>
     (rows) => rows.map(({ type }) => type)
   )
 
-/** The audit records of replays, the oldest first. */
 export const auditedReplays = (tenant: Tenant) =>
   inDatabase`
     SELECT target_id AS target, author_kind AS kind, author_id AS author, environment FROM payments.audit_log

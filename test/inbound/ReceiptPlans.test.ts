@@ -31,7 +31,6 @@ const receiptNow = (): VersionedReceipt => ({
   tenantVersion: null
 })
 
-/** A part of the statement's text. */
 const part = "source AS MATERIALIZED"
 
 /** PostgreSQL makes a new plan for the first executions of a statement, to compare. */

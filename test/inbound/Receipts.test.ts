@@ -106,6 +106,7 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
       outcome: "delivered",
       reason: null,
       duplicates: 1,
+      reconciled: false,
       providerCreatedAt: new Date(created * 1000),
       receivedAt: expect.any(Date),
       events: [
@@ -390,7 +391,7 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
       Layer.provide(
         Layer.succeed(Provider, {
           ...local,
-          listEvents: (account, range) => local.listEvents(inSandbox(account), range),
+          listEvents: (account, ...rest) => local.listEvents(inSandbox(account), ...rest),
           retrieveEvent: (account, eventId) =>
             Effect.map(local.retrieveEvent(inSandbox(account), eventId), (event) => ({ ...event, livemode: true }))
         })

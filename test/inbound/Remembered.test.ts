@@ -21,7 +21,6 @@ import {
   unlink
 } from "./Notifications.ts"
 
-/** A payment of the tenant; answers what became of the notification. */
 const pay = Effect.fnUntraced(function* (tenant: Tenant) {
   const id = newEventId()
   yield* notify(notification(tenant.accountId, { id }))

@@ -8,7 +8,6 @@ import { newTenant } from "../payments/ConnectedTenant.ts"
 import { makePrice } from "../surface/http/Payments.ts"
 import { accepted, newEventId, notification, notify, outcomeOf, subscribe, withoutProvider } from "./Notifications.ts"
 
-/** A tenant that may manage endpoints as well, and what it sells. */
 const makeShop = Effect.gen(function* () {
   const service = yield* TestService
   const tenant = yield* newTenant
@@ -24,7 +23,6 @@ const makeShop = Effect.gen(function* () {
 
 type Shop = Effect.Effect.Success<typeof makeShop>
 
-/** What consumers are told of a session's completion. */
 const completionOf = (shop: Shop, sessionId: string) =>
   eventually(
     "the event",
@@ -46,7 +44,6 @@ const countTo = (shop: Shop, endpointId: string) =>
 const submit = (url: string, fields: Readonly<Record<string, string>>) =>
   Effect.promise(() => fetch(url, { method: "POST", body: new URLSearchParams(fields), redirect: "manual" }))
 
-/** Opens a link as a payer does; the page of its session. */
 const open = (link: string) =>
   Effect.map(
     Effect.promise(() => fetch(link, { redirect: "manual" })),

@@ -55,7 +55,6 @@ const clusterWide: ReadonlySet<string> = new Set(["Namespace"])
 /** Objects, which are changed in place: they were parsed for this. */
 const isObject = (value: unknown): value is Record<string, unknown> => Predicate.isRecord(value)
 
-/** Calls back for each object in a value, itself included. */
 export const forEachObject = (value: unknown, visit: (object: Record<string, unknown>) => void): void => {
   if (isObject(value)) visit(value)
   if (typeof value === "object" && value !== null) {

@@ -106,8 +106,9 @@ describe("the units for systemd", () => {
       expect(environment).toMatchObject({ MODE: "production", NODE_ENV: "production" })
       for (const name of Object.keys(environment)) given.add(name)
     }
-    // The file would have the last word
-    expect(Object.keys(settings).filter((name) => given.has(name))).toEqual([])
+    // The file would have the last word. The mode is in both, as commands read the file
+    expect(settings).toMatchObject({ MODE: "production" })
+    expect(Object.keys(settings).filter((name) => given.has(name))).toEqual(["MODE"])
     const all = [...given, ...Object.keys(settings)].filter((name) => name !== "NODE_ENV")
     expect(all.filter((name) => !documentedSettings.includes(name))).toEqual([])
     expect(documentedInProduction("required").filter((name) => !all.includes(name))).toEqual([])

@@ -1,4 +1,5 @@
 import { execFile, spawn } from "node:child_process"
+import { randomUUID } from "node:crypto"
 import { once } from "node:events"
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -6,6 +7,7 @@ import { basename, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { Effect, Schema } from "effect"
+import { build } from "esbuild"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { freePort } from "../harness/FreePort.ts"
 import { packumentsOf, startRegistry } from "./LocalRegistry.ts"
@@ -16,9 +18,8 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 const compiler = join(root, "node_modules/typescript/bin/tsc")
 // Several threads check the same declarations several times: twice the processor time
 const singleThreaded = "--singleThreaded"
-const examples = ["whole-service", "own-events", "own-provider"]
+const examples = ["whole-service", "own-events", "own-provider", "layers-alone", "mounted"]
 
-/** What a package says of itself, as far as this test asks. */
 interface Manifest {
   readonly name: string
   readonly version: string
@@ -69,6 +70,27 @@ const unpack = async (archive: string, modules: string) => {
   await run("tar", ["-xzf", archive, "-C", target, "--strip-components=1"])
 }
 
+/**
+ * Prints a module that exports every value of the entries that are promises again, with the services and their layers:
+ * its declarations can be written only if every type in these has a name that the package exports.
+ */
+const declarations = `
+  import { Context, Layer } from "effect"
+  const lines = ['import { Effect } from "effect"']
+  for (const entry of ["", "/testing", "/client"]) {
+    const module = await import("connected-payments" + entry)
+    const name = "entry" + entry.slice(1)
+    lines.push("import * as " + name + " from " + JSON.stringify("connected-payments" + entry))
+    for (const [key, value] of Object.entries(module)) {
+      const id = name + "_" + key
+      lines.push("export const " + id + " = " + name + "." + key)
+      if (!Context.isTag(value)) continue
+      lines.push("export const " + id + "_service = Effect.map(" + name + "." + key + ", (service) => service)")
+      if (Layer.isLayer(value.layer)) lines.push("export const " + id + "_layer = " + name + "." + key + ".layer")
+    }
+  }
+  console.log(lines.join("\\n"))`
+
 describe("the package", () => {
   let directory = ""
   let project = ""
@@ -100,7 +122,7 @@ describe("the package", () => {
     expect(others).toEqual([])
     expect(files).toContain("src/docs/examples/errors.json")
     // What the guide on embedding shows
-    for (const name of ["own-events", "own-provider", "whole-service"]) {
+    for (const name of examples) {
       expect(files).toContain(`test/examples/embedding/${name}.ts`)
     }
     const exported = Object.values(manifest.exports).flatMap((entry) =>
@@ -149,6 +171,20 @@ describe("the package", () => {
     }
     const { stdout } = await run(process.execPath, ["dist/app/cli/main.js", "--version"], { cwd: bundled })
     expect(stdout).toContain(manifest.version)
+    // A command as on a plain machine, by the example of the units' settings
+    const settings = join(directory, "settings.env")
+    const example = readFileSync(join(installed, "src/operating/systemd/settings.env"), "utf8")
+    writeFileSync(
+      settings,
+      example
+        .replace("example-of-32-bytes-in-base64", Buffer.alloc(32).toString("base64"))
+        .replace("@db.example:5432", "@127.0.0.1:1")
+    )
+    const command = ["dist/app/cli/main.js", "--env-file", settings, "keys", "list", "--organization", randomUUID()]
+    const refused = await run(process.execPath, command, { cwd: bundled, env: { PATH: process.env["PATH"] } }).catch(
+      (error: unknown) => Object(error)
+    )
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("DATABASE_URL points to 127.0.0.1:1")])
     const licences = readFileSync(join(installed, "dist/third-party-licences.txt"), "utf8")
     for (const name of ["effect", "@effect/platform-node", "pg", "stripe", "undici"]) {
       expect(licences).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(MIT\\)$`, "m"))
@@ -208,6 +244,30 @@ describe("the package", () => {
     expect(stdout.trim()).toBe("true function function")
   })
 
+  it("can be bundled: what clients and consumers import whole, the service with its packages left out", async () => {
+    const script = `
+      import { Api } from "connected-payments/api"
+      import { makeClient } from "connected-payments/client"
+      import { verifyWebhook } from "connected-payments/webhooks"
+      console.log("products" in Api.groups, typeof makeClient, typeof verifyWebhook)`
+    const common = { bundle: true, platform: "node", format: "esm" } as const
+    const alone = join(directory, "bundles", "alone.mjs")
+    await build({
+      ...common,
+      stdin: { contents: script, resolveDir: project },
+      outfile: alone,
+      // What esbuild's own manual gives modules whose dependencies call require
+      banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url)' }
+    })
+    expect((await run(process.execPath, [alone])).stdout.trim()).toBe("true function function")
+    const service = join(project, "bundled.mjs")
+    const entry = join(root, "test/examples/embedding/own-events.ts")
+    await build({ ...common, entryPoints: [entry], outfile: service, packages: "external" })
+    expect((await run(process.execPath, [service], { cwd: project })).stdout).toContain(
+      "own events: order.shipped, 1 delivery"
+    )
+  })
+
   it("is installed by the guide's line beside the peers that it takes, not those of their next major", {
     timeout: 180_000
   }, async () => {
@@ -261,6 +321,8 @@ describe("the package", () => {
           exactOptionalPropertyTypes: true,
           noUncheckedIndexedAccess: true,
           skipLibCheck: false,
+          // A library's own exports have to be nameable: whatever it makes of ours is written into its declarations
+          declaration: true,
           outDir: "out"
         },
         include: ["*.ts"]
@@ -269,6 +331,11 @@ describe("the package", () => {
     for (const name of examples) {
       cpSync(join(root, "test/examples/embedding", `${name}.ts`), join(project, `${name}.ts`))
     }
+    const { stdout: declared } = await run(process.execPath, ["--input-type=module", "-e", declarations], {
+      cwd: project
+    })
+    expect(declared.split("\n").length).toBeGreaterThan(150)
+    writeFileSync(join(project, "declared.ts"), declared)
     const checked = await run(process.execPath, [compiler, singleThreaded], { cwd: project }).catch((error: unknown) =>
       Object(error)
     )
@@ -283,7 +350,9 @@ describe("the package", () => {
     expect(stdout.split("\n").filter((line) => /^[a-z]+ [a-z]+: /.test(line))).toEqual([
       "whole service: ProviderAccountNotConnected",
       "own events: order.shipped, 1 delivery",
-      'own provider: [{"amount":4200,"currency":"brl"}], prod_'
+      'own provider: [{"amount":4200,"currency":"brl"}], prod_',
+      'layers alone: pk_test_, Shop, 0, [{"amount":0,"currency":"usd","source_types":{"card":0}}]',
+      'mounted service: The shop, {"status":"ready"}'
     ])
   })
 })

@@ -11,7 +11,6 @@ import { onService, TestService } from "../harness/TestService.ts"
 
 const operator: Author = { kind: "operator", id: "root" }
 
-/** An organization without an account, and what the tests ask of it. */
 const makeTenant = Effect.gen(function* () {
   const { services, sql } = yield* TestService
   const name = `o${Math.random().toString(36).slice(2)}`

@@ -12,8 +12,6 @@ import { CreateProduct, UpdateProduct } from "../../src/payments/products/Api.ts
 import { CreatePromotionCode, UpdatePromotionCode } from "../../src/payments/promotion-codes/Api.ts"
 import { Currency, Metadata, ProviderText, referenceTo, TaxBehavior, UnitAmount } from "../../src/payments/Schemas.ts"
 
-/** Bodies of every shape that the catalog's operations take. */
-
 const sometimes = <A>(arbitrary: FastCheck.Arbitrary<A>) => FastCheck.option(arbitrary, { nil: undefined })
 
 const present = (fields: object): unknown => JSON.parse(JSON.stringify(fields))

@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
-import { Context, Effect } from "effect"
+import { Context, Effect, Schedule } from "effect"
 import { CheckoutPages } from "../../src/payments/checkout-pages/CheckoutPages.ts"
+import { eventuallyDone } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
-import { dataOf, newTenant, part, soldItems, type Tenant } from "./ConnectedTenant.ts"
+import { dataOf, newTenant, part, payAt, soldItems, type Tenant } from "./ConnectedTenant.ts"
 import { png } from "./images/Pictures.ts"
 
 const priceOf = (tenant: Tenant, more: object = {}) =>
@@ -15,7 +16,6 @@ const priceOf = (tenant: Tenant, more: object = {}) =>
     return { product, price }
   })
 
-/** A page that sells one price, with bounds from which the payer chooses. */
 const pageOf = (tenant: Tenant, more: object = {}) =>
   Effect.gen(function* () {
     const sold = yield* priceOf(tenant)
@@ -39,7 +39,6 @@ const hidden = (html: string) =>
     ])
   )
 
-/** Sends the page's form as a payer's browser does, with other fields. */
 const goOn = (slug: string, fields: Readonly<Record<string, string>>) =>
   Effect.gen(function* () {
     const { request } = yield* TestService
@@ -101,6 +100,10 @@ onService()("checkout pages", (it) => {
     expect(policy).not.toContain("script-src")
     expect(shown.headers.get("cache-control")).toBe("no-store")
 
+    const organization = yield* tenant.sql<{ name: string }>`
+      SELECT name FROM payments.organizations WHERE id = ${tenant.id}`
+    expect(shown.text).toContain(`Sold by ${organization[0]?.name}`)
+    expect(page["sales"]).toBe(0)
     const gone = yield* goOn(slug, { q0: "3" })
     expect(gone.status, gone.text).toBe(303)
     const [session] = yield* sessionsOf(tenant)
@@ -122,6 +125,22 @@ onService()("checkout pages", (it) => {
     const thanks = yield* open(slug, "/thanks")
     expect([thanks.status, thanks.text.includes("See you &lt;soon&gt;")]).toEqual([200, true])
     expect(thanks.text).toContain("Test page.")
+  })
+
+  it.effect("count their sales, and are named by the payments that they made", function* () {
+    yield* refill
+    const tenant = yield* newTenant
+    const { id, slug } = yield* pageOf(tenant)
+    yield* goOn(slug, { q0: "1" })
+    const gone = yield* goOn(slug, { q0: "2" })
+    yield* payAt(gone.headers.get("location"))
+    const salesOf = Effect.map(tenant.get(`/checkout-pages/${id}`), ({ json }) => json["sales"])
+    yield* eventuallyDone(
+      "the sale is counted",
+      Effect.map(salesOf, (sales) => sales === 1)
+    )
+    const [intent] = dataOf((yield* tenant.get("/payment-intents?sale=true")).json)
+    expect(intent?.["sale"]).toMatchObject({ checkout_page: id, description: "2 × Coffee <b>beans</b>" })
   })
 
   it.effect("create one session for a form sent twice, and another for another choice or attempt", function* () {
@@ -428,17 +447,27 @@ onService()("checkout pages", (it) => {
   it.effect("limit how often an address opens them and goes on, with a page that says to wait", function* () {
     yield* refill
     const { slug } = yield* pageOf(yield* newTenant)
-    const answers = yield* Effect.forEach(Array.from({ length: 60 }), () => submit(slug, ""), { concurrency: 20 })
-    const [taken = [], refused = []] = [422, 429].map((one) => answers.filter(({ status }) => status === one))
-    // One more for every three seconds that this takes
-    expect(taken.length).toBeGreaterThanOrEqual(20)
-    expect(taken.length + refused.length).toBe(60)
-    expect(refused[0]?.text).toContain("Too many requests")
-    expect(Number(refused[0]?.headers.get("retry-after"))).toBeGreaterThan(0)
-    // Whoever only looks has a limit of their own
-    expect((yield* open(slug)).status).toBe(200)
-    const views = yield* Effect.forEach(Array.from({ length: 400 }), () => open(slug), { concurrency: 20 })
-    expect(new Set(views.map(({ status }) => status))).toEqual(new Set([200, 429]))
+    const { clock } = yield* TestService
+    const limits = Effect.gen(function* () {
+      const refused = yield* Effect.repeat(submit(slug, ""), {
+        until: ({ status }) => status !== 422,
+        schedule: Schedule.count
+      })
+      expect(refused).toBeGreaterThanOrEqual(20)
+      const { headers, status, text } = yield* submit(slug, "")
+      expect(status).toBe(429)
+      expect(text).toContain("Too many requests")
+      expect(Number(headers.get("retry-after"))).toBeGreaterThan(0)
+      // Whoever only looks has a limit of their own
+      const views = yield* Effect.forEach(Array.from({ length: 130 }), () => open(slug), { concurrency: 20 })
+      expect([200, 429].map((one) => views.filter(({ status }) => status === one).length)).toEqual([120, 10])
+    })
+    // Nothing is refilled in the service's process meanwhile, however long this takes
+    yield* Effect.acquireUseRelease(
+      Effect.sync(() => clock.hold(true)),
+      () => limits,
+      () => Effect.sync(() => clock.hold(false))
+    )
     yield* refill
     expect((yield* goOn(slug, { q0: "1" })).status).toBe(303)
   })

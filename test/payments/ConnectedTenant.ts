@@ -49,7 +49,6 @@ export const newTenant = Effect.gen(function* () {
     patch: (path: string, body: unknown, idempotencyKey: string = randomUUID()) =>
       send("PATCH", path, { body, headers: { "idempotency-key": idempotencyKey } }),
     keyOf: (permissions: ReadonlyArray<Grant>) => makeKey(id, permissions),
-    /** What the provider itself shows of the account. */
     atProvider: (path: string) =>
       Effect.promise(async (): Promise<Json> => {
         const response = await fetch(`${emulator.url}/v1${path}`, {
@@ -58,7 +57,6 @@ export const newTenant = Effect.gen(function* () {
         if (!response.ok) throw new Error(`The emulator answers ${response.status} ${await response.text()}`)
         return Object(await response.json())
       }),
-    /** Asks the provider itself to do something on the account. */
     doAtProvider: (path: string, params: Readonly<Record<string, string>>, method = "POST") =>
       Effect.promise(async (): Promise<Json> => {
         const response = await fetch(`${emulator.url}/v1${path}`, {
@@ -74,7 +72,6 @@ export const newTenant = Effect.gen(function* () {
       emulator
         .addFault({ account: accountId, times: 1_000, ...fault })
         .pipe(Effect.zipRight(effect), Effect.ensuring(emulator.clearFaults)),
-    /** The actions on record for the organization, oldest first. */
     audited: Effect.map(
       sql<{ action: string; target: string }>`
         SELECT action, target_id AS target FROM payments.audit_log
@@ -86,7 +83,6 @@ export const newTenant = Effect.gen(function* () {
 
 export type Tenant = Effect.Effect.Success<typeof newTenant>
 
-/** A price of 15.00, of a product of its own. */
 export const priceOf = (tenant: Tenant, more: object = {}) =>
   Effect.gen(function* () {
     const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
@@ -94,7 +90,6 @@ export const priceOf = (tenant: Tenant, more: object = {}) =>
     return { product, price }
   })
 
-/** Pays on the provider's page of a session, as a payer does. */
 export const payAt = (url: unknown, fields: Readonly<Record<string, string>> = {}) =>
   Effect.promise(async () => {
     const body = new URLSearchParams({ action: "pay", ...fields })
@@ -102,7 +97,6 @@ export const payAt = (url: unknown, fields: Readonly<Record<string, string>> = {
     if (paid.status >= 400) throw new Error(`The page answers ${paid.status}`)
   })
 
-/** What a session or a link is remembered to sell. */
 export const soldItems = (tenant: Tenant, sourceId: string) =>
   Effect.map(
     tenant.sql<{ prices: ReadonlyArray<string>; products: ReadonlyArray<string> }>`
@@ -111,7 +105,6 @@ export const soldItems = (tenant: Tenant, sourceId: string) =>
     ([row]) => row
   )
 
-/** Says whether the platform controls an account, and so sees its bank accounts. */
 export const control = (accountId: string, controlled: boolean) =>
   Effect.flatMap(TestService, ({ emulator }) =>
     Effect.promise(async () => {

@@ -5,7 +5,6 @@ import { makePrice, pay } from "../surface/http/Payments.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import { dataOf, newTenant, part } from "./ConnectedTenant.ts"
 
-/** A tenant with two payments of 15.00. */
 const paidTenant = Effect.gen(function* () {
   const service = yield* TestService
   const tenant = yield* newTenant

@@ -51,7 +51,6 @@ const strangeObject = FastCheck.oneof(
 
 const headers = { "content-type": "application/json", "stripe-should-retry": "false" }
 
-/** The outcome of a read and of a list that are answered so. */
 const outcomesOf = (answers: ReadonlyArray<readonly [number, string]>) =>
   Effect.gen(function* () {
     const { behave, provider } = yield* scripted({ timeout: "20 seconds", concurrencyPerAccount: 10 })

@@ -8,7 +8,6 @@ import { expectFailure } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
 import { dataOf, newTenant } from "./ConnectedTenant.ts"
 
-/** A tenant with a payment of 15.00. */
 const paidTenant = Effect.gen(function* () {
   const service = yield* TestService
   const tenant = yield* newTenant

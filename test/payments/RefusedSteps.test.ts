@@ -44,7 +44,6 @@ const underOneKey = (method: string, path: string) =>
     }
   })
 
-/** A write of a new organization, and the calls that it leads to. */
 const writing = (method: string, path: string, body: unknown, behaviour: Behaviour) =>
   Effect.gen(function* () {
     const { provider } = yield* ScriptedService

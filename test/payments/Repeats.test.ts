@@ -13,7 +13,6 @@ const isReplay = ({ headers }: Answer) => headers.get("idempotent-replayed") ===
 const reused = { status: 409, code: "idempotency_key_reused", fields: [] }
 const notConnected = { status: 409, code: "provider_account_not_connected", fields: [] }
 
-/** One of each kind of write, on objects of the tenant's own. */
 const writesOf = (tenant: Tenant) =>
   Effect.gen(function* () {
     const service = yield* TestService

@@ -12,14 +12,12 @@ export interface ProviderCall {
 /** How the provider answers a call: with an answer, or by misbehaving on the connection itself. */
 export type Behaviour = (call: ProviderCall, response: ServerResponse) => void
 
-/** A provider that does what the test says, over real HTTP. */
 export interface ScriptedProvider {
   readonly url: URL
   readonly calls: ReadonlyArray<ProviderCall>
   readonly behave: (behaviour: Behaviour) => void
 }
 
-/** Answers with a status and a body, JSON unless it is text. */
 export const replying =
   (status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Behaviour =>
   (_, response) => {
@@ -28,7 +26,6 @@ export const replying =
     response.writeHead(status, { "content-type": type, "request-id": "req_provider", ...headers }).end(json)
   }
 
-/** Takes the request and keeps silent. */
 export const silent: Behaviour = () => {}
 
 /** Sends a byte now and then, for ever: never silent long enough for a timeout of silence. */

@@ -40,7 +40,6 @@ export class ScriptedService extends Context.Tag("test/provider/ScriptedService"
     ).pipe(Layer.orDie)
 }
 
-/** A new organization with a linked sandbox account. */
 export const scriptedTenant = Effect.gen(function* () {
   const { provider, request, services, sql } = yield* ScriptedService
   const { id, key } = yield* makeOrganization(services, { name: `org-${randomUUID()}` })

@@ -9,7 +9,6 @@ import { expectFailure } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
 import { dataOf, type Json, newTenant, part, payAt } from "./ConnectedTenant.ts"
 
-/** A tenant with a subscription that a payer has paid for. */
 const subscribedTenant = Effect.gen(function* () {
   const service = yield* TestService
   const tenant = yield* newTenant

@@ -61,7 +61,6 @@ export const integrator = (local: LocalFile) => {
   }
 }
 
-/** The payer pays on the provider's page. */
 export const payOn = (url: string) =>
   Effect.promise(() => fetch(url, { method: "POST", body: new URLSearchParams({ action: "pay" }), redirect: "manual" }))
 

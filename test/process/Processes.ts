@@ -18,7 +18,6 @@ export interface ServiceProcess {
   readonly kill: Effect.Effect<void>
 }
 
-/** What the processes of a test share. */
 export interface Installation {
   readonly organizationId: string
   readonly key: string

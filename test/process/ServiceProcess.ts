@@ -23,7 +23,6 @@ export interface LocalFile {
 export interface ServiceProcess {
   readonly pid: number
   readonly child: ChildProcess
-  /** Everything that it has written so far. */
   readonly output: { stdout: string; stderr: string }
   /** Completes with the exit code, or the signal's name. */
   readonly ended: Promise<number | NodeJS.Signals | null>
@@ -172,7 +171,6 @@ export const databasePid = (directory: string): Effect.Effect<number> =>
     return Number((await readFile(join(home.trim(), "cluster", "postmaster.pid"), "utf8")).split("\n")[0])
   })
 
-/** A client that keeps its connection after an answer. */
 export const keptConnection = ({ baseUrl }: LocalFile) =>
   Effect.acquireRelease(
     Effect.async<Agent>((resume) => {

@@ -4,7 +4,6 @@ import { eventuallyTrue } from "../harness/Eventually.ts"
 import { describe, expect, it } from "../harness/Tests.ts"
 import { dataDirectory, keptConnection, type LocalFile, startService, stop } from "./ServiceProcess.ts"
 
-/** What one request of a busy client came to. */
 interface Outcome {
   readonly path: string
   readonly status?: number

@@ -185,7 +185,8 @@ describe("a process that exports over OTLP", () => {
       for (const [name, { attributes, unit }] of Object.entries(metricTable)) {
         for (const point of collector.metric(name)) {
           expect([name, point.unit, point.scope]).toEqual([name, unit, "connected-payments"])
-          const allowed: ReadonlyArray<string> = attributes
+          const allowed: ReadonlyArray<string> = [...attributes, "installation", "role"]
+          expect(point.attributes).toMatchObject({ installation: "local", role: "all" })
           expect(Object.keys(point.attributes).filter((attribute) => !allowed.includes(attribute))).toEqual([])
         }
       }
@@ -243,24 +244,51 @@ describe("a process that exports over OTLP", () => {
   )
 })
 
+const production = (databaseUrl: string, port: number) => ({
+  MODE: "production",
+  ROLES: "api",
+  DATABASE_URL: databaseUrl,
+  MASTER_KEYS: `test:${Buffer.alloc(32).toString("base64")}`,
+  PUBLIC_URL: "https://payments.example",
+  CHECKOUT_SUCCESS_URL: "https://shop.example/thanks",
+  CHECKOUT_CANCEL_URL: "https://shop.example/cart",
+  SMTP_URL: "smtp://127.0.0.1:1",
+  MAIL_FROM: "payments@payments.example",
+  PROVIDER_SANDBOX_SECRET_KEY: "sk_test_production",
+  PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_production",
+  PORT: String(port)
+})
+
 describe("a process in production", () => {
+  it.scopedLive(
+    "is not ready with a clock that is ten minutes ahead, and warns of it and of a misspelt setting",
+    function* () {
+      const { url } = yield* createMigratedDatabase
+      const port = yield* freePort
+      const ahead = `data:text/javascript,${encodeURIComponent("const now = Date.now; Date.now = () => now() + 600_000")}`
+      const service = yield* spawnService("/nowhere", {
+        ...production(Redacted.value(url), port),
+        NODE_OPTIONS: `--import=${ahead}`,
+        DELIVERY_RETENTON: "9 days"
+      })
+      yield* eventuallyTrue("the service serves", () => service.output.stdout.includes("Serving "), 240_000)
+      const ready = yield* requestTo(`http://127.0.0.1:${port}`)("GET", "/health/ready")
+      expect([ready.status, ready.text]).toEqual([
+        503,
+        expect.stringMatching(/This process's clock is (599|60\d) seconds ahead of the database's/)
+      ])
+      const warned = /"level":"WARN","message":"This machine's clock is \d+ seconds ahead/
+      yield* eventuallyTrue("the warning", () => warned.test(service.output.stdout))
+      expect(service.output.stdout).toContain(
+        "DELIVERY_RETENTON is not a setting, and changes nothing: did you mean DELIVERY_RETENTION?"
+      )
+    }
+  )
+
   it.scopedLive("writes its log as JSON lines to standard output, the lines of requests among them", function* () {
     const { url } = yield* createMigratedDatabase
     const port = yield* freePort
-    const service = yield* spawnService("/nowhere", {
-      MODE: "production",
-      ROLES: "api",
-      DATABASE_URL: Redacted.value(url),
-      MASTER_KEYS: `test:${Buffer.alloc(32).toString("base64")}`,
-      PUBLIC_URL: "https://payments.example",
-      CHECKOUT_SUCCESS_URL: "https://shop.example/thanks",
-      CHECKOUT_CANCEL_URL: "https://shop.example/cart",
-      SMTP_URL: "smtp://127.0.0.1:1",
-      MAIL_FROM: "payments@payments.example",
-      PROVIDER_SANDBOX_SECRET_KEY: "sk_test_production",
-      PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_production",
-      PORT: String(port)
-    })
+    const service = yield* spawnService("/nowhere", production(Redacted.value(url), port))
     yield* eventuallyTrue(
       `the service serves: ${service.output.stderr}`,
       () =>

@@ -13,7 +13,6 @@ const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
 
 const limit = 4 * 1024 * 1024
 
-/** The path of a public image of 4 MiB. */
 const makeImage = Effect.gen(function* () {
   const { organization, request } = yield* TestService
   const answer = yield* request("POST", `/v2/organizations/${organization.id}/provider/product-images`, {

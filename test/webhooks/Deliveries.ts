@@ -6,11 +6,9 @@ import { type Envelope, encodeEnvelope, makeEnvelope } from "../../src/events/En
 
 export const organizationId = "0199c0de-0000-7000-8000-000000000001"
 
-/** The endpoint's secret, and the one that it replaced. */
 export const secret = `whsec_${"A".repeat(43)}`
 export const previousSecret = `whsec_${"b".repeat(43)}`
 
-/** The time of signing, in Unix seconds. */
 export const timestamp = 1_760_000_000
 
 /** The time of signing, or so many seconds after it. */

@@ -32,7 +32,6 @@ const logOfErrors = Effect.map(
   (spy) => () => spy.mock.calls.map(([, error]) => error)
 )
 
-/** What a receiving endpoint saw. */
 interface Seen {
   readonly events: Array<{ readonly event: WebhookEvent; readonly delivery: WebhookDelivery }>
   readonly refused: Array<string>

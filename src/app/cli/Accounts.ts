@@ -15,10 +15,7 @@ import {
 import { database, noProvider, operator, provider } from "./Installation.ts"
 import { fields, time } from "./Output.ts"
 
-/**
- * `accounts link | unlink | show`: the provider account of an organization and environment (contract 1.5). Only a link
- * created here connects a disconnected account again.
- */
+/** `accounts link | unlink | show` (contract 1.5). Only a link created here reconnects a disconnected account. */
 
 const services = Layer.mergeAll(Organizations.layer, Layer.provide(Accounts.layer, noProvider)).pipe(
   Layer.provide(database)

@@ -1,7 +1,6 @@
 import { Effect, Schema } from "effect"
 import { CommandFailed } from "./Failure.ts"
 
-/** A request of a command to a running server: a POST if it has a body. */
 interface Question<A, I> {
   readonly url: URL
   /** The name of the server in messages, such as "service". */
@@ -9,14 +8,11 @@ interface Question<A, I> {
   readonly headers: Readonly<Record<string, string>>
   readonly body?: unknown
   readonly answer: Schema.Schema<A, I>
-  /** The message for an answer that is an error. */
   readonly refused: (status: number, text: string) => string
 }
 
-/** How long a server may take to answer. */
 const timeoutMillis = 15_000
 
-/** Sends a request; returns the decoded JSON. */
 export const ask = <A, I>({ answer, body, headers, refused, server, url }: Question<A, I>) =>
   Effect.gen(function* () {
     const { ok, status, text } = yield* Effect.tryPromise({

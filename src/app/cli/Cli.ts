@@ -12,7 +12,6 @@ import { run } from "./Program.ts"
 import { receiptCommands } from "./Receipts.ts"
 import { serviceCommands } from "./Service.ts"
 
-/** The command line of the service: for operators, and for developers of integrations. */
 export const cli: Program = {
   commands: [
     ...serviceCommands,
@@ -30,5 +29,4 @@ export const cli: Program = {
     "Commands work on the service's own settings: DATABASE_URL and the others. Without DATABASE_URL they use the service that runs on DATA_DIR, or start its embedded database for the duration of the command. `listen`, `trigger` and `mcp` need only the URL of a running service and an API key."
 }
 
-/** Runs a command line of the service and returns the exit code. */
 export const runCli = (args: ReadonlyArray<string>): Effect.Effect<number> => run(cli, args)

@@ -1,9 +1,7 @@
-import { Console, Effect, type Layer, ParseResult, Predicate, Schema, SchemaAST } from "effect"
+import { Console, Context, Effect, type Layer, ParseResult, Predicate, Schema, SchemaAST } from "effect"
 import { type CommandFailed, WrongUsage } from "./Failure.ts"
 
-/** An option or argument of a command, for the parser, the help and the completion. */
 export interface Parameter {
-  /** The property of the command's input. */
   readonly key: string
   /** Such as `--owner-email`, or `<id>` for an argument. */
   readonly name: string
@@ -14,6 +12,11 @@ export interface Parameter {
   readonly repeated: boolean
   readonly choices: ReadonlyArray<string>
 }
+
+/** Who runs the command, as `--as` says; undefined if it does not. */
+export class RunAs extends Context.Reference<RunAs>()("connected-payments/cli/RunAs", {
+  defaultValue: (): string | undefined => undefined
+}) {}
 
 export const isArgument = ({ name }: Parameter): boolean => name.startsWith("<")
 
@@ -28,7 +31,6 @@ export type Given = Readonly<Record<string, string | true | ReadonlyArray<string
 interface Synopsis {
   /** Such as `keys create`. */
   readonly name: string
-  /** One sentence. */
   readonly summary: string
   /** The arguments of its example. */
   readonly example: string
@@ -41,7 +43,6 @@ export interface Command extends Synopsis {
   readonly run: (given: Given) => Effect.Effect<void, unknown>
 }
 
-/** The result of a command, for machines and for people. */
 export interface Shown {
   readonly json: unknown
   readonly text: string
@@ -53,10 +54,7 @@ export interface Shown {
   readonly failure?: CommandFailed
 }
 
-/**
- * The form of an option's value. Its rule completes a sentence that begins with the option's name ("must be a UUID");
- * for an argument, the rule is a whole sentence.
- */
+/** The form of a value; its rule completes a sentence that begins with the option's name ("must be a UUID"). */
 export const form = <A, I>(
   schema: Schema.Schema<A, I>,
   name: string,
@@ -69,7 +67,6 @@ export const form = <A, I>(
     message: ({ actual }) => ({ message: Predicate.isString(rule) ? rule : rule(actual), override: true })
   })
 
-/** One of several words. */
 export const choice = <const Word extends string>(words: ReadonlyArray<Word>, description: string) =>
   form(Schema.Literal(...words), `<${words.join("|")}>`, description, `must be ${words.join(" or ")}`)
 
@@ -101,7 +98,6 @@ const parameterOf = (key: string, field: Schema.Struct.Field, argument: string |
 }
 
 interface Taking<A, I> {
-  /** The key of the positional argument. */
   readonly argument?: string
   readonly input: Schema.Schema<A, I> & { readonly fields: Schema.Struct.Fields }
 }
@@ -149,7 +145,6 @@ const json: Parameter = {
   choices: []
 }
 
-/** A command that prints its result to standard output, as JSON with `--json`. */
 export const command = <A, I, E, R, E2>({
   run,
   services,

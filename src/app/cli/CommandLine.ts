@@ -3,7 +3,6 @@ import { Either, LogLevel } from "effect"
 import { type Command, type Given, isArgument, type Parameter } from "./Command.ts"
 import { WrongUsage } from "./Failure.ts"
 
-/** The shells that a completion script can be written for. */
 const shells = ["sh", "bash", "fish", "zsh"] as const
 export type Shell = (typeof shells)[number]
 
@@ -11,31 +10,41 @@ const levels = LogLevel.allLevels.map((level) => ({ name: level._tag.toLowerCase
 
 const namesOf = (all: ReadonlyArray<{ readonly name: string }>) => all.map(({ name }) => name)
 
-const parameter = (key: string, description: string, choices: ReadonlyArray<string> = []): Parameter => ({
+const parameter = (
+  key: string,
+  description: string,
+  choices: ReadonlyArray<string> = [],
+  form = choices.length === 0 ? "" : `<${choices.join("|")}>`
+): Parameter => ({
   key,
   name: `--${key}`,
-  form: choices.length === 0 ? "" : `<${choices.join("|")}>`,
+  form,
   description,
   required: false,
   repeated: false,
   choices
 })
 
-/** Options that are allowed before or after any command. */
 export const programOptions: ReadonlyArray<Parameter> = [
   parameter("help", "Show the help of a command, or of all."),
   parameter("log-level", "What is logged to standard error.", namesOf(levels)),
+  parameter("env-file", "Read settings that are not set from a file, such as that of the systemd units.", [], "<file>"),
+  parameter("as", "Who runs the command, for the audit log.", [], "<name>"),
   parameter("version", "Show the version."),
   parameter("completions", "Print a completion script for a shell.", shells)
 ]
 
-/** A parsed command line. */
+/** A name for the audit log. */
+const personName = /^[^\p{C}]{1,100}$/u
+
 export type Understood =
   | {
       readonly _tag: "Command"
       readonly command: Command
       readonly given: Given
       readonly logLevel: LogLevel.LogLevel
+      readonly envFile: string | undefined
+      readonly as: string | undefined
     }
   | { readonly _tag: "Help"; readonly command: Command }
   | { readonly _tag: "Overview"; readonly of: ReadonlyArray<Command> }
@@ -47,7 +56,6 @@ const startsWith = (whole: ReadonlyArray<string>, start: ReadonlyArray<string>):
 
 const wordsOf = ({ name }: Command): ReadonlyArray<string> => name.split(" ")
 
-/** The words of a command line, and its options as they are written. */
 const tokensOf = (known: ReadonlyArray<Parameter>, args: ReadonlyArray<string>) => {
   const { tokens } = parseArgs({
     args: [...args],
@@ -92,7 +100,6 @@ const noSuchOption = (command: Command | undefined, name: string) => {
 
 type Values = Map<Parameter, ReadonlyArray<string>>
 
-/** The values of the options that the program and a command take. */
 const valuesOf = (
   options: ReadonlyArray<WrittenOption>,
   takes: ReadonlyArray<Parameter>,
@@ -111,12 +118,11 @@ const valuesOf = (
   return Either.right(given)
 }
 
-/** A command with its values, and the argument in the words after its name. */
 const invocation = (
   command: Command,
   rest: ReadonlyArray<string>,
   given: Values,
-  logLevel: LogLevel.LogLevel
+  program: Pick<Extract<Understood, { readonly _tag: "Command" }>, "logLevel" | "envFile" | "as">
 ): Either.Either<Understood, WrongUsage> => {
   const argument = command.parameters.find(isArgument)
   const unexpected = rest[argument === undefined ? 0 : 1]
@@ -131,7 +137,7 @@ const invocation = (
       ? []
       : [[one.key, one.form === "" ? true : one.repeated ? [...new Set(values)] : (values[0] ?? "")]]
   })
-  return Either.right({ _tag: "Command", command, given: Object.fromEntries(entries), logLevel })
+  return Either.right({ _tag: "Command", command, given: Object.fromEntries(entries), ...program })
 }
 
 /** Parses a command line. The forms of the values are checked by the command itself. */
@@ -167,7 +173,12 @@ export const understand = (
   if (wanted !== undefined) return wrong(command, `--completions must be ${shells.join(" or ")}.`)
   const level = levels.find(({ name }) => name === (valueOf("--log-level") ?? "warning"))
   if (level === undefined) return wrong(command, `--log-level must be ${namesOf(levels).join(" or ")}.`)
-  if (command !== undefined) return invocation(command, words.slice(wordsOf(command).length), given, level.level)
+  const as = valueOf("--as")
+  if (as !== undefined && !personName.test(as)) return wrong(command, "--as must be a name of 1 to 100 characters.")
+  if (command !== undefined) {
+    const program = { logLevel: level.level, envFile: valueOf("--env-file"), as }
+    return invocation(command, words.slice(wordsOf(command).length), given, program)
+  }
   return words.length === 0
     ? wrong(command, "No command is given.", nouns)
     : wrong(command, `'${words.join(" ")}' is not a complete command.`, namesOf(under))

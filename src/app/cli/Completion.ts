@@ -2,8 +2,6 @@ import { type Command, isArgument, type Parameter } from "./Command.ts"
 import { programOptions, type Shell } from "./CommandLine.ts"
 import { programName } from "./Help.ts"
 
-/** Scripts that complete commands, options and choices in a shell, from the table of commands. */
-
 /** The completions after the first one or two words of the line, each with its meaning. */
 interface Step {
   /** The words, or a glob pattern of them. */
@@ -14,7 +12,6 @@ interface Step {
 /** The first clause, without characters that a shell or its menu would take for syntax. */
 const meaningOf = (text: string): string => text.replaceAll(/['`]/g, "").replace(/[.:;,](?: .*)?$/s, "")
 
-/** The completions of parameters: the name of an option, or the choices of an argument. */
 const wordsOf = (parameters: ReadonlyArray<Parameter>): Step["next"] =>
   parameters.flatMap((one) =>
     (isArgument(one) ? one.choices : [one.name]).map((word) => [word, meaningOf(one.description)] as const)
@@ -37,7 +34,7 @@ const stepsOf = (commands: ReadonlyArray<Command>): ReadonlyArray<Step> => {
     ...nouns.map((noun) => ({ after: noun, next: verbsOf(noun) })).filter(({ next }) => next.length > 0),
     ...commands.map(({ name, parameters }) => ({
       after: name.includes(" ") ? name : `${name}*`,
-      next: wordsOf([...parameters, ...programOptions.slice(0, 2)])
+      next: wordsOf([...parameters, ...programOptions.slice(0, 4)])
     }))
   ]
 }

@@ -11,7 +11,6 @@ import { fields, table } from "./Output.ts"
 
 /** `emulator trigger | triggers`: triggers events at the local provider that no request of the platform causes. */
 
-/** A running provider emulator, and the platform's key for it. */
 interface EmulatorAddress {
   readonly url: URL
   readonly secretKey: Redacted.Redacted
@@ -26,10 +25,7 @@ const noKey = new CommandFailed({
   message: "The emulator needs the platform's key: set PROVIDER_SANDBOX_SECRET_KEY to the key that it was started with."
 })
 
-/**
- * The named emulator, otherwise that of the service that runs on the data directory. The key is the sandbox's, from the
- * settings or from that service: the production key is never sent.
- */
+/** The named emulator, otherwise the running service's. The production key is never sent to it. */
 const findEmulator = (
   named: URL | undefined
 ): Effect.Effect<EmulatorAddress, SettingsError | LocalDefaultsFailed | CommandFailed> =>
@@ -46,7 +42,6 @@ const findEmulator = (
     return { url: url.value, secretKey: credentials.value.secretKey }
   })
 
-/** The message of a refusal. */
 const Refusal = Schema.parseJson(Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }))
 
 const known: ReadonlyArray<TriggerDescription> = triggers

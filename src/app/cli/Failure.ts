@@ -2,7 +2,6 @@ import { Cause, Data, Predicate } from "effect"
 import { errorCode } from "../../platform/errors/ErrorCode.ts"
 import { isApiError } from "../../platform/errors/Errors.ts"
 
-/** A command failed; the message is a plain sentence for the operator. Exit code 1. */
 export class CommandFailed extends Data.TaggedError("CommandFailed")<{
   readonly message: string
   readonly cause?: unknown

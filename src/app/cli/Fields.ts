@@ -9,10 +9,8 @@ import { CommandFailed } from "./Failure.ts"
 
 /** Options and arguments that several commands have. */
 
-/** The organization's id in examples. */
 export const exampleOrganization = "0198c3a2-5c4e-7b1f-9d3a-2f6e8b7c1d40"
 
-/** `--organization`. */
 export const organizationOption = form(
   OrganizationId,
   "<uuid>",
@@ -26,11 +24,9 @@ export const environmentOption = choice(environments, "sandbox is the provider's
 /** An e-mail address, in lower case. */
 export const emailOption = (description: string) => form(Email, "<address>", description, "must be an e-mail address")
 
-/** An id as the command's argument. */
 export const idArgument = <A extends string>(schema: Schema.Schema<A, string>, description: string) =>
   form(schema, "<uuid>", description, (given) => `'${given}' is not an id: an id is a UUID`)
 
-/** The account's id at the provider. */
 export const accountOption = (description: string) =>
   form(
     Schema.String.pipe(Schema.pattern(/^acct_\w{1,64}$/)),
@@ -44,7 +40,6 @@ export const PlainHttpUrl = Schema.URL.pipe(
   Schema.filter(({ password, protocol, username }) => /^https?:$/.test(protocol) && username === "" && password === "")
 )
 
-/** The name of an environment variable. */
 export const variableOption = (description: string) =>
   form(
     Schema.String.pipe(Schema.pattern(/^[A-Za-z_]\w*$/)),
@@ -93,7 +88,6 @@ export const timeOption = (
     rule
   )
 
-/** Fails with a sentence if there is no such organization. */
 export const requireOrganization = (id: OrganizationId) =>
   Effect.flatMap(Organizations, (organizations) =>
     Effect.if(organizations.exists(id), {

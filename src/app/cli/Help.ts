@@ -23,7 +23,7 @@ export const overview = ({ commands, notes }: Program): string =>
     `Usage: ${programName} <command> [options]`,
     `Commands:\n${columns(commands.map(({ name, summary }) => [`  ${name}`, summary]))}`,
     `Examples:\n${commands.map(exampleOf).join("\n")}`,
-    "Options of every command: --help, --log-level LEVEL. Of the program: --version, --completions sh|bash|fish|zsh.",
+    "Options of every command: --help, --log-level LEVEL, --env-file FILE, --as NAME. Of the program: --version, --completions sh|bash|fish|zsh.",
     `${notes}\n${exitCodeNote}`
   ].join("\n\n")
 

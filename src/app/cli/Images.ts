@@ -7,10 +7,7 @@ import { type Command, command, form } from "./Command.ts"
 import { CommandFailed } from "./Failure.ts"
 import { database, Installation, operator } from "./Installation.ts"
 
-/**
- * `images remove`: removes product images that must no longer be shown, from the database or the bucket that holds
- * them.
- */
+/** `images remove`: removes product images that must no longer be shown. */
 
 const images = Layer.unwrapEffect(
   Effect.map(Installation, ({ settings: { imageStore } }) =>
@@ -21,7 +18,6 @@ const images = Layer.unwrapEffect(
   )
 )
 
-/** The file name in a text that may be a whole URL. */
 const fileIn = (text: string): string => text.slice(text.lastIndexOf("/") + 1)
 
 const imageForm = Schema.String.pipe(Schema.filter((text) => Option.isSome(nameOf(fileIn(text)))))

@@ -12,11 +12,16 @@ import { appliedMigrations, type MigrationFailed, migrate, migrations } from "..
 import { replicaOf } from "../../platform/storage/ReadReplica.ts"
 import { completeSettings, type LocalDefaultsFailed } from "../local/Local.ts"
 import type { ServiceOptions } from "../Service.ts"
+import { RunAs } from "./Command.ts"
 import { CommandFailed } from "./Failure.ts"
 import { findLocalService, type LocalService } from "./LocalService.ts"
 
-/** The recorded author of the commands' changes: the operating system's user, by number if it has no name. */
-export const operator: Effect.Effect<Author> = Effect.try(() => userInfo().username).pipe(
+/**
+ * The recorded author of the commands' changes: who is named with `--as`, who called `sudo`, or the operating system's
+ * user, by number if it has no name.
+ */
+export const operator: Effect.Effect<Author> = RunAs.pipe(
+  Effect.flatMap((as) => Effect.try(() => as ?? process.env["SUDO_USER"] ?? userInfo().username)),
   Effect.orElseSucceed(() => `uid ${process.getuid?.() ?? "unknown"}`),
   Effect.map((id) => ({ kind: "operator", id }))
 )
@@ -38,10 +43,7 @@ const make = Effect.gen(function* () {
   }
 })
 
-/**
- * The database and the provider that the commands work on, from the service's settings. Without `DATABASE_URL`, uses
- * the database of the service running on the data directory, or else starts the embedded one for the command.
- */
+/** Without `DATABASE_URL`, the running service's database, or an embedded one for the command. */
 export class Installation extends Context.Tag("connected-payments/cli/Installation")<
   Installation,
   {
@@ -89,10 +91,7 @@ export const applyMigrations: Effect.Effect<
   return after.filter((name) => !before.includes(name))
 })
 
-/**
- * Updates the schema of a database that was started for this command; any other must be up to date already, since its
- * service may have another version.
- */
+/** Updates the schema of a database started for this command; any other's service may have another version. */
 const withCurrentSchema = Effect.gen(function* () {
   if ((yield* Installation).startedDatabase) return yield* Effect.asVoid(applyMigrations)
   const applied = (yield* appliedMigrations) ?? []
@@ -132,7 +131,6 @@ export const database: Layer.Layer<
   )
 ).pipe(Layer.provideMerge(databaseAsFound))
 
-/** The provider of the installation, and its master keys. */
 export const provider: Layer.Layer<Provider | Cipher, SettingsError | LocalDefaultsFailed> = Layer.unwrapScoped(
   Effect.map(
     Effect.flatMap(Installation, ({ service }) => service),
@@ -140,9 +138,7 @@ export const provider: Layer.Layer<Provider | Cipher, SettingsError | LocalDefau
   )
 ).pipe(Layer.provide(Installation.layer))
 
-/**
- * A provider for commands that only read recorded accounts and never call it: no key is needed, no emulator started.
- */
+/** A provider for commands that only read recorded accounts: no key is needed, no emulator started. */
 export const noProvider: Layer.Layer<Provider> = stripeProviderLayer({
   sandbox: Option.none(),
   production: Option.none(),

@@ -15,10 +15,7 @@ import { PlainHttpUrl, variableOption } from "./Fields.ts"
 import { fields, printable } from "./Output.ts"
 import { readApiKey, readSecret, serviceOptions } from "./ServiceOptions.ts"
 
-/**
- * `listen` and `trigger`: forward the sandbox's events to a developer's machine, even behind a firewall, and trigger
- * them. Both need only the service's URL and a sandbox key.
- */
+/** `listen` and `trigger`: the sandbox's events on a developer's machine, by URL and sandbox key. */
 
 /** A running service and a sandbox key of one of its organizations: all that a developer's commands need. */
 interface SandboxService {
@@ -27,7 +24,6 @@ interface SandboxService {
   readonly organizationId: string
 }
 
-/** The message of a refusal. */
 const Refusal = Schema.parseJson(Schema.pluck(Schema.Struct({ error: Schema.String }), "error"))
 
 const askService = <A, I>(
@@ -90,7 +86,6 @@ const triggerAt = (service: SandboxService, type: string) =>
 /** How long the local program may take to answer: as long as an endpoint. */
 const timeoutMillis = 10_000
 
-/** The target of events on the developer's machine. */
 interface ForwardTo {
   readonly url: URL
   readonly secret: Redacted.Redacted
@@ -161,7 +156,6 @@ const knownTypes = EventType.literals.join(", ")
 
 const clockTime = (): string => new Date().toTimeString().slice(0, 8)
 
-/** Forwards an event of the stream, and reports each item. */
 const handle = (to: ForwardTo, asJson: boolean, item: EventStreamItem): Effect.Effect<void> => {
   switch (item._tag) {
     case "Connected":

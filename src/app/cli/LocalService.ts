@@ -22,7 +22,6 @@ const isOfLiveProcess = (file: string) =>
     (cause) => new LocalDefaultsFailed({ message: `Can't tell whether ${file} belongs to a running service`, cause })
   )
 
-/** Whether the service answers. */
 const isLive = (baseUrl: string): Effect.Effect<boolean> =>
   Effect.tryPromise(async (signal) => {
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(livenessTimeoutMillis)])
@@ -31,7 +30,6 @@ const isLive = (baseUrl: string): Effect.Effect<boolean> =>
     return response.ok
   }).pipe(Effect.orElseSucceed(() => false))
 
-/** The service that is running on the data directory of these settings, if there is one. */
 export const findLocalService = (
   settings: SettingsShape
 ): Effect.Effect<Option.Option<LocalService>, LocalDefaultsFailed> =>

@@ -9,7 +9,6 @@ import { readApiKey, serviceOptions } from "./ServiceOptions.ts"
  * keys that encrypt its secrets, may only do what the key may do, and is limited and audited like any caller.
  */
 
-/** Names of tools, as the service takes them; it refuses those that do not exist. */
 const toolsForm = Schema.String.pipe(Schema.pattern(/^[a-z_]{1,64}(?:,[a-z_]{1,64}){0,99}$/))
 
 export const mcpCommands: ReadonlyArray<Command> = [

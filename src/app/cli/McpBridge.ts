@@ -19,12 +19,10 @@ export interface BridgeOptions {
   readonly key: Redacted.Redacted
   /** The names of the tools to offer to the client. Default: all that the key may call. */
   readonly tools?: ReadonlyArray<string>
-  /** The stream of the client's messages. */
   readonly input: Readable
   readonly output: Writable
 }
 
-/** The error for a request that got no answer; other messages expect none. */
 const failureOf = (message: JSONRPCMessage, error: unknown): Option.Option<JSONRPCMessage> =>
   isJSONRPCRequest(message)
     ? Option.some({
@@ -91,10 +89,7 @@ const handOn = async (
   await Promise.all(underWay)
 }
 
-/**
- * Connects a client that reads and writes streams to a service over HTTP, until the client's input ends. If the service
- * refuses a request or can't be reached, the client gets that as the request's answer.
- */
+/** Until the client's input ends. Refusals and lost connections are answers to its requests. */
 export const bridge = Effect.fnUntraced(function* ({ input, key, output, tools, url }: BridgeOptions) {
   const endpoint = new URL("mcp", url.href.endsWith("/") ? url : `${url.href}/`)
   if (tools !== undefined) endpoint.searchParams.set("tools", tools.join(","))

@@ -1,9 +1,8 @@
-/** The layout of what commands print. */
+/** The layout of the output of commands. */
 
 /** Makes control characters visible: stored texts come from others, and must not control the terminal. */
 export const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\u{FFFD}")
 
-/** Rows in columns that are as wide as necessary. */
 export const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   const cells = rows.map((row) => row.map(printable))
   const widths = (cells[0] ?? []).map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
@@ -17,7 +16,6 @@ export const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
     .join("\n")
 }
 
-/** Rows in columns with a header; without rows, a sentence that says so. */
 export const table = (
   head: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<string>>,
@@ -27,5 +25,4 @@ export const table = (
 /** One object, a line per field. */
 export const fields = (lines: ReadonlyArray<readonly [label: string, value: string]>): string => columns(lines)
 
-/** A time as people read it; `-` if there is none. */
 export const time = (at: Date | null): string => (at === null ? "-" : at.toISOString())

@@ -1,6 +1,8 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, Console, Effect, Exit, Layer, Logger, Option } from "effect"
+import { Cause, Console, Effect, Exit, identity, Layer, Logger, Option } from "effect"
+import { errorCode } from "../../platform/errors/ErrorCode.ts"
 import { version } from "../../platform/settings/Version.ts"
+import { RunAs } from "./Command.ts"
 import { understand } from "./CommandLine.ts"
 import { completionScript } from "./Completion.ts"
 import { exitCodes, explain, explainDefect, WrongUsage } from "./Failure.ts"
@@ -8,6 +10,13 @@ import { commandHelp, overview, type Program, programName } from "./Help.ts"
 
 /** The log of a command is on standard error. `serve` has its own log. */
 const logger = Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.logfmtLogger))
+
+/** Settings from a file; those that are set already stay. */
+const loadSettings = (file: string) =>
+  Effect.try({
+    try: () => process.loadEnvFile(file),
+    catch: (cause) => new WrongUsage({ message: `--env-file: ${file} can't be read (${errorCode(cause)}).` })
+  })
 
 const execute = Effect.fnUntraced(function* (program: Program, args: ReadonlyArray<string>) {
   const understood = yield* understand(program.commands, args)
@@ -21,8 +30,14 @@ const execute = Effect.fnUntraced(function* (program: Program, args: ReadonlyArr
     case "Help":
       return yield* Console.log(commandHelp(understood.command, program.notes))
     case "Command": {
-      const { command, given, logLevel } = understood
-      return yield* Effect.provide(command.run(given), Layer.merge(logger, Logger.minimumLogLevel(logLevel)))
+      const { as, command, envFile, given, logLevel } = understood
+      if (envFile !== undefined) yield* loadSettings(envFile)
+      return yield* command
+        .run(given)
+        .pipe(
+          Effect.provide(Layer.merge(logger, Logger.minimumLogLevel(logLevel))),
+          as === undefined ? identity : Effect.provideService(RunAs, as)
+        )
     }
   }
 })
@@ -52,17 +67,13 @@ const report = (cause: Cause.Cause<unknown>): Effect.Effect<number> =>
 export const run = (program: Program, args: ReadonlyArray<string>): Effect.Effect<number> =>
   execute(program, args).pipe(Effect.as(exitCodes.done), Effect.catchAllCause(report))
 
-/**
- * Calls back when the reader of a stream has consumed everything, or is gone. A pipe holds 64 KiB: data that a slow
- * reader has not consumed would be lost with the process.
- */
+/** A pipe holds 64 KiB: what a slow reader has not consumed would be lost with the process. */
 const whenTaken = (stream: NodeJS.WriteStream, done: () => void): void => {
   // A reader that is gone fails the write, and must not fail the process
   stream.on("error", () => {})
   stream.write("", () => done())
 }
 
-/** Runs a program on this process's arguments, and ends the process with its exit code. */
 export const runMain = (program: Program): void => {
   const main = Effect.map(run(program, process.argv.slice(2)), (exitCode) => {
     // A failed service has set its exit code already

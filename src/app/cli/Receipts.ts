@@ -1,15 +1,24 @@
-import { Duration, Effect, Layer, Schema } from "effect"
+import { Console, Duration, Effect, Layer, Schema } from "effect"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
 import { Organizations } from "../../identity/organizations/Organizations.ts"
 import { ReturnUrls } from "../../identity/return-urls/ReturnUrls.ts"
-import { type Receipt, type ReceiptDetail, type Replay, receiptOutcomes } from "../../inbound/Receipt.ts"
+import {
+  type AccountNotAsked,
+  type ListReceipts,
+  type Receipt,
+  type ReceiptDetail,
+  type Replay,
+  receiptOutcomes
+} from "../../inbound/Receipt.ts"
 import { Receipts } from "../../inbound/Receipts.ts"
+import type { Progress } from "../../inbound/Reconciliation.ts"
 import { Accounts } from "../../payments/Accounts.ts"
 import { CheckoutSessions } from "../../payments/checkout/CheckoutSessions.ts"
 import type { Provider } from "../../payments/Provider.ts"
 import { Prices } from "../../payments/prices/Prices.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { KeyedHash } from "../../platform/kit/KeyedHash.ts"
+import type { Author } from "../../platform/kit/Tenant.ts"
 import { type Command, choice, command, form, optional } from "./Command.ts"
 import { CommandFailed } from "./Failure.ts"
 import {
@@ -22,10 +31,7 @@ import {
 import { database, noProvider, operator, provider } from "./Installation.ts"
 import { fields, table, time } from "./Output.ts"
 
-/**
- * `receipts list | show | replay`: the provider's notifications, their outcomes, and the delivery of events that were
- * missed (contract 11).
- */
+/** `receipts list | show | replay`: the provider's notifications, and their events' delivery (contract 11). */
 
 /** The workers are in other processes, which poll for due deliveries. */
 const workersPoll = Layer.succeed(WakeUp, { announce: Effect.void, await: Effect.never })
@@ -76,7 +82,6 @@ const agoOption = (meaning: string) =>
     "must be a duration ('2 hours'), a date or a time (2030-01-31T12:00:00Z)"
   )
 
-/** The organization of a query, if one is named; fails if that does not exist. */
 const organizationIn = (organization: OrganizationId | undefined) =>
   organization === undefined
     ? Effect.succeed({})
@@ -104,6 +109,7 @@ const receiptText = ({ events, ...receipt }: ReceiptDetail) =>
       ["Outcome", receipt.outcome],
       ["Reason", receipt.reason ?? "-"],
       ["Further copies", String(receipt.duplicates)],
+      ["Reconciled", receipt.reconciled ? "yes: no notification had come" : "no"],
       ["Created at", time(receipt.providerCreatedAt)],
       ["Received at", time(receipt.receivedAt)]
     ]),
@@ -221,14 +227,15 @@ export const receiptCommands: ReadonlyArray<Command> = [
             ? "Every event of that time has its receipt."
             : "Every event of that time has its receipt, of the accounts that could be asked."
         ),
-        notes: notAsked.map(({ message, organizationId }) => `Not asked: organization ${organizationId}. ${message}`),
+        notes: notAsked.map(notAskedText),
         ...(notAsked.some(({ reason }) => reason === "failed") ? { failure: notAllAsked } : {})
       }
     })
   }),
   command({
     name: "receipts replay",
-    summary: "Fetch a notification's event again and create the deliveries that are missing. Existing ones stay.",
+    summary:
+      "Create the deliveries that are missing of an event, of receipts with an outcome, or of a time's events without receipts. Existing ones stay.",
     example: "--environment sandbox evt_1AbCdEfGhIjKlMnO",
     argument: "event",
     input: Schema.Struct({
@@ -238,17 +245,78 @@ export const receiptCommands: ReadonlyArray<Command> = [
           description: "The organization of the event. An event without a receipt is stored as if it were reported now."
         })
       ),
-      event: eventArgument
+      event: optional(eventArgument),
+      outcome: optional(choice(receiptOutcomes, "All receipts with this outcome, instead of one event.")),
+      since: optional(agoOption("All events without a receipt, instead of one, that the provider created since then")),
+      until: optional(agoOption("With --since: those that the provider created before then"))
     }),
     services: servicesForReplays,
-    run: Effect.fnUntraced(function* ({ environment, event, organization }) {
+    run: Effect.fnUntraced(function* ({ environment, event, organization, outcome, since, until }) {
       const receipts = yield* Receipts
-      const named = { environment, providerEventId: event }
-      const replayed = yield* receipts.replay({ ...named, ...(yield* organizationIn(organization)) }, yield* operator)
-      return { json: { ...named, ...replayed }, text: replayText(replayed) }
+      const author = yield* operator
+      const where = { environment, ...(yield* organizationIn(organization)) }
+      if ([event, outcome, since].filter((one) => one !== undefined).length !== 1) {
+        return yield* new CommandFailed({ message: "Name either an event, --outcome or --since." })
+      }
+      if (event !== undefined) {
+        const named = { environment, providerEventId: event }
+        const replayed = yield* receipts.replay({ ...where, providerEventId: event }, author)
+        return { json: { ...named, ...replayed }, text: replayText(replayed) }
+      }
+      const done = { stored: 0, refused: 0 }
+      const tell = ({ refused, stored }: Progress) => {
+        done.stored += stored
+        done.refused += refused
+        return stored + refused === 0 ? Effect.void : Console.error(doneText(done))
+      }
+      const notAsked =
+        since === undefined
+          ? yield* replayOutcome(receipts, { ...where, ...(outcome === undefined ? {} : { outcome }) }, author, tell)
+          : yield* receipts.replayLost({ ...where, since, until: until ?? new Date() }, author, (_, progress) =>
+              tell(progress)
+            )
+      return {
+        json: { ...done, notAsked },
+        text: doneText(done),
+        notes: notAsked.map(notAskedText),
+        ...(notAsked.some(({ reason }) => reason === "failed") ? { failure: notAllAsked } : {})
+      }
     })
   })
 ]
+
+const doneText = ({ refused, stored }: Progress) =>
+  `Stored: ${stored}${refused === 0 ? "" : `. Refused: ${refused}, which the log at --log-level warning names`}`
+
+/** Replays all receipts with an outcome, page by page. */
+const replayOutcome = Effect.fnUntraced(function* (
+  receipts: Receipts["Type"],
+  query: ListReceipts,
+  author: Author,
+  tell: (progress: Progress) => Effect.Effect<void>
+) {
+  let before: string | null | undefined
+  do {
+    const { data, next } = yield* receipts.list({ ...query, limit: 100, ...(before == null ? {} : { before }) })
+    const changed = yield* Effect.forEach(data, ({ environment, providerEventId }) =>
+      receipts.replay({ environment, providerEventId }, author).pipe(
+        Effect.map((replay) => replay.changed),
+        Effect.catchTag("ReplayRefused", ({ message }) =>
+          Effect.as(Effect.logWarning(`${providerEventId}: ${message}`), null)
+        )
+      )
+    )
+    yield* tell({
+      stored: changed.filter((one) => one === true).length,
+      refused: changed.filter((one) => one === null).length
+    })
+    before = next
+  } while (before !== null)
+  return []
+})
+
+const notAskedText = ({ message, organizationId }: AccountNotAsked) =>
+  `Not asked: organization ${organizationId}. ${message}`
 
 const notAllAsked = new CommandFailed({
   message: "The provider could not be asked for the events of every account: run this again for those named above."

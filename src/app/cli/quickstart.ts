@@ -46,7 +46,6 @@ const doing = (name: string) => {
   step = name
 }
 
-/** Polls until there is a result, or the time is up. */
 const until = async <A>(what: string, look: () => Promise<A | undefined>): Promise<A> => {
   while (Date.now() < deadline) {
     const found = await look()

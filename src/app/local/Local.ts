@@ -11,10 +11,7 @@ import { freePort } from "../../platform/storage/FreePort.ts"
 import type { ServiceOptions } from "../Service.ts"
 import { showStep } from "./Progress.ts"
 
-/**
- * Local defaults for missing settings: an embedded PostgreSQL, the provider emulator, a master key. For one machine and
- * the sandbox only: `MODE=production` requires all of them in the settings.
- */
+/** Local defaults for missing settings, for one machine and the sandbox only. */
 
 /** A local default could not be started. The message is for the person who typed `npm start`. */
 export class LocalDefaultsFailed extends Data.TaggedError("LocalDefaultsFailed")<{
@@ -22,7 +19,6 @@ export class LocalDefaultsFailed extends Data.TaggedError("LocalDefaultsFailed")
   readonly cause?: unknown
 }> {}
 
-/** The completed settings, and the emulator if one was started for them. */
 export interface CompletedSettings {
   readonly service: ServiceOptions
   readonly baseUrl: string
@@ -66,7 +62,6 @@ const createPrivateFile = (file: string, text: string): Effect.Effect<void, Loca
     }
   })
 
-/** A private file's text; none if there is no such file. */
 export const readPrivateFile = (file: string): Effect.Effect<Option.Option<string>, LocalDefaultsFailed> =>
   Effect.tryPromise({ try: () => readFile(file, "utf8"), catch: (cause) => cause }).pipe(
     Effect.asSome,
@@ -87,7 +82,6 @@ export const emulatorCredentials = (secrets: typeof LocalSecrets.Type): Provider
   webhookSecrets: [Redacted.make(secrets.providerWebhookSecret)]
 })
 
-/** The secrets in a file; none if there is no such file. */
 export const readSecrets = (file: string) =>
   Effect.flatMap(readPrivateFile(file), (text) =>
     Effect.transposeMapOption(text, (known) =>

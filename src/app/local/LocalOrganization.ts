@@ -25,14 +25,11 @@ const LocalFile = Schema.parseJson(
 )
 export type LocalFile = typeof LocalFile.Type
 
-/** The owner of the local organization. */
 const defaultOwnerEmail = "owner@example.com"
 
-/** The path of `local.json` in the data directory, mode 0600. */
 export const localFilePath = (settings: Pick<SettingsShape, "dataDirectory">): string =>
   join(resolve(settings.dataDirectory), "local.json")
 
-/** The content of `local.json`; none if there is no such file, or it has another form. */
 export const readLocalFile = (file: string): Effect.Effect<Option.Option<LocalFile>, LocalDefaultsFailed> =>
   Effect.map(readPrivateFile(file), Option.flatMap(Schema.decodeOption(LocalFile)))
 
@@ -83,10 +80,7 @@ const linkAccount = Effect.fnUntraced(function* (
   yield* accounts.link({ organizationId, environment: "sandbox" }, id.value)
 })
 
-/**
- * Finds the organization that an earlier start created, if its file is gone or in another data directory. Makes its
- * account known to this emulator, which may not be the one that created it.
- */
+/** If its file is gone; makes its account known to this emulator, which may not have created it. */
 const recover = Effect.fnUntraced(function* (
   ownerEmail: string,
   settings: SettingsShape,

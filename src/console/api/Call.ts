@@ -3,10 +3,7 @@ import { currentPath, environmentIn, servicePath } from "./Base.ts"
 import { type OperationKey, operations } from "./operations.ts"
 import type { AnswerOf, GroupName, OperationName, RequestOf } from "./Types.ts"
 
-/**
- * Caches the last responses by ETag, so that polling unchanged data costs only a 304. In memory only: the browser's own
- * cache is on disk, where an organization's data does not belong.
- */
+/** By ETag, so that polling costs a 304. In memory only: the browser's own cache is on disk. */
 
 interface KnownAnswer {
   readonly etag: string

@@ -1,22 +1,16 @@
-/**
- * Reads fields of the provider's objects, which the contract leaves open: any field may be missing, null or of another
- * type, and must not break a page.
- */
+/** Reads the provider's objects: any field may be missing, null or of another type. */
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The value at a path of fields; undefined if there is none. */
 export const valueAt = (object: unknown, ...path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>((value, field) => (isRecord(value) ? value[field] : undefined), object)
 
-/** The string at a path; undefined if it is missing, empty or another type. */
 export const textAt = (object: unknown, ...path: ReadonlyArray<string>): string | undefined => {
   const value = valueAt(object, ...path)
   return typeof value === "string" && value !== "" ? value : undefined
 }
 
-/** The finite number at a path; undefined if it is missing or another type. */
 export const numberAt = (object: unknown, ...path: ReadonlyArray<string>): number | undefined => {
   const value = valueAt(object, ...path)
   return typeof value === "number" && Number.isFinite(value) ? value : undefined
@@ -25,7 +19,6 @@ export const numberAt = (object: unknown, ...path: ReadonlyArray<string>): numbe
 /** Whether the value at a path is `true`. */
 export const isAt = (object: unknown, ...path: ReadonlyArray<string>): boolean => valueAt(object, ...path) === true
 
-/** The items of the array at a path; empty if there is no array. */
 export const itemsAt = (object: unknown, ...path: ReadonlyArray<string>): ReadonlyArray<unknown> => {
   const value = valueAt(object, ...path)
   return Array.isArray(value) ? value : []

@@ -3,10 +3,7 @@ import type { Brand, Redacted } from "effect"
 import type { Answer } from "../../client/Resources.ts"
 import type { Api } from "../../surface/contract/Api.ts"
 
-/**
- * The types of the calls, derived from the contract. Types only: the contract's schemas are several times the size of
- * the pages themselves.
- */
+/** The types of the calls, derived from the contract, whose schemas are several times the pages' size. */
 
 type Groups = typeof Api extends HttpApi.HttpApi<infer _Id, infer Groups, infer _Error, infer _R> ? Groups : never
 
@@ -48,7 +45,6 @@ export type Json<T> = unknown extends T
 
 type Query<T> = { readonly [K in keyof T]: Json<T[K]> | (T[K] extends number | undefined ? number : never) }
 
-/** Whether a part of a request is not declared or has no fields. */
 type IsNothing<Part> = [Part] extends [never] ? true : [keyof Part] extends [never] ? true : false
 
 type PathPart<Path> =

@@ -26,11 +26,12 @@ export const operations = {
   "checkoutPages.list": ["GET", "/v2/organizations/:organizationId/provider/checkout-pages", false],
   "checkoutPages.get": ["GET", "/v2/organizations/:organizationId/provider/checkout-pages/:id", false],
   "checkoutPages.update": ["PATCH", "/v2/organizations/:organizationId/provider/checkout-pages/:id", true],
-  "checkoutPages.delete": ["DELETE", "/v2/organizations/:organizationId/provider/checkout-pages/:id", false],
+  "checkoutPages.delete": ["DELETE", "/v2/organizations/:organizationId/provider/checkout-pages/:id", true],
   "charges.list": ["GET", "/v2/organizations/:organizationId/provider/charges", false],
   "charges.get": ["GET", "/v2/organizations/:organizationId/provider/charges/:id", false],
   "paymentIntents.list": ["GET", "/v2/organizations/:organizationId/provider/payment-intents", false],
   "paymentIntents.get": ["GET", "/v2/organizations/:organizationId/provider/payment-intents/:id", false],
+  "search.payments": ["POST", "/v2/organizations/:organizationId/provider/search", false],
   "refunds.create": ["POST", "/v2/organizations/:organizationId/provider/refunds", true],
   "refunds.list": ["GET", "/v2/organizations/:organizationId/provider/refunds", false],
   "refunds.get": ["GET", "/v2/organizations/:organizationId/provider/refunds/:id", false],
@@ -127,4 +128,21 @@ export const eventFilters = {
   "payout.canceled": { money: true, items: false, metadata: true },
   "milestone.first_payment": { money: true, items: false, metadata: true },
   "account.updated": { money: false, items: false, metadata: false }
+} as const
+
+/** What the operations that need each permission are about, and one that a first request can read; null if there is none. */
+export const permissionUses = {
+  "payments:read": { uses: "checkout sessions, payment links, checkout pages, charges, payment intents, search, refunds, disputes, customers, subscriptions", first: "/v2/organizations/:organizationId/provider/checkout/sessions" },
+  "payments:write": { uses: "checkout sessions, payment links, checkout pages, refunds", first: null },
+  "products:read": { uses: "products, prices", first: "/v2/organizations/:organizationId/provider/products" },
+  "products:write": { uses: "products, prices, product images", first: null },
+  "payment-account:read": { uses: "account, payouts", first: "/v2/organizations/:organizationId/provider/account" },
+  "coupons:read": { uses: "promotion codes", first: "/v2/organizations/:organizationId/provider/promotion-codes" },
+  "coupons:write": { uses: "promotion codes", first: null },
+  "transactions:read": { uses: "balance transactions", first: "/v2/organizations/:organizationId/provider/balance-transactions" },
+  "subscriptions:write": { uses: "subscriptions", first: null },
+  "webhook-endpoints:read": { uses: "endpoints, deliveries, recoveries, event stream, events, event replays, statistics", first: "/v2/organizations/:organizationId/integrations/endpoints" },
+  "webhook-endpoints:write": { uses: "endpoints, deliveries, recoveries, event triggers, event replays", first: null },
+  "audit-log:read": { uses: "audit", first: "/v2/organizations/:organizationId/integrations/audit-log" },
+  "customers:read": { uses: "", first: null }
 } as const

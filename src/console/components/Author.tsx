@@ -4,7 +4,6 @@ import { useSession, useWorkspace } from "../state/Session.ts"
 
 export const useMembers = () => useQuery("organization/members", (signal) => call("members", "list", {}, { signal }))
 
-/** The API keys of this workspace, which viewers may not list. */
 export const useKeys = (options: { readonly pollMillis?: number } = {}) => {
   const { organization } = useSession()
   const { environment } = useWorkspace()

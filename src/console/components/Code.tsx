@@ -1,6 +1,5 @@
 import { Copy } from "./Copy.tsx"
 
-/** Preformatted text with a copy button. Long lines scroll. */
 export const Code = (props: {
   readonly text: string
   readonly language?: string

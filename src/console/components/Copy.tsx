@@ -37,10 +37,7 @@ export const Copy = ({ label, text }: { readonly text: string; readonly label: s
 
 const shortened = (value: string): string => (value.length <= 20 ? value : `${value.slice(0, 10)}…${value.slice(-6)}`)
 
-/**
- * An id with a copy button. Shortened unless `full`, with the whole id as its title. `plain` omits the button, for
- * cells that are links.
- */
+/** An id with a copy button, shortened unless `full`; `plain` omits the button, for links. */
 export const Id = (props: { readonly value: string; readonly full?: boolean; readonly plain?: boolean }) => {
   const { value } = props
   const { copied, copy } = useCopy(value)

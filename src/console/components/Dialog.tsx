@@ -52,6 +52,9 @@ export const Dialog = (props: {
   readonly children?: ComponentChildren
 }) => {
   const id = useId()
+  const body = useRef<HTMLDivElement>(null)
+  // After the dialog is open: by itself it focuses the first button, which closes it
+  useEffect(() => body.current?.querySelector<HTMLElement>("input, select, textarea")?.focus(), [])
   return (
     <Modal class="dialog" aria-labelledby={id} onClose={props.keep === true ? () => {} : props.onClose}>
       <div class="dialog-content">
@@ -63,7 +66,9 @@ export const Dialog = (props: {
             </button>
           )}
         </header>
-        <div class="dialog-body">{props.children}</div>
+        <div class="dialog-body" ref={body}>
+          {props.children}
+        </div>
         {props.footer === undefined ? null : <footer class="dialog-footer">{props.footer}</footer>}
       </div>
     </Modal>

@@ -18,10 +18,7 @@ export const useFields = <D extends object>(initial: D) => {
   return { draft, setDraft, field: fieldsOf(draft, setDraft) }
 }
 
-/**
- * A form's draft and its submission. Shows the draft's problems after the first attempt to submit it, and sends it only
- * without any.
- */
+/** A form's draft and its submission; problems show after the first attempt to submit it. */
 export const useDraft = <D extends object, A extends object, B>({
   initial,
   onDone,

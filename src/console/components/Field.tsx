@@ -97,7 +97,6 @@ export const TextField = (
   </Field>
 )
 
-/** A range of days of the reader's calendar, as filters kept in the address. */
 export const DayFields = (props: {
   readonly from: string
   readonly to: string
@@ -185,7 +184,6 @@ export const Checkbox = (
   )
 }
 
-/** A choice among a few options, all visible. */
 export const RadioGroup = <V extends string>(
   props: Described & {
     readonly value: V | undefined

@@ -4,10 +4,7 @@ import { Badge } from "./Badge.tsx"
 import { Button } from "./Button.tsx"
 import { Icon } from "./Icon.tsx"
 
-/**
- * A row of filters above a table. On a narrow screen, two or more filters collapse behind a button, so that the list
- * starts on the first screen.
- */
+/** A row of filters above a table; on a narrow screen they collapse behind a button. */
 export const Filters = (props: {
   /** Clears all filters; absent while none is set. */
   readonly onClear?: (() => void) | undefined

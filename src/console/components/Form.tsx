@@ -6,7 +6,6 @@ import { Button } from "./Button.tsx"
 import { ErrorNote } from "./Notice.tsx"
 import { concerns, reasonFor } from "./Reasons.ts"
 
-/** The last refusal of a form, for its fields. */
 interface Refusal {
   readonly error: ApiError | undefined
   /** The labels of the fields that show their own refusals, by the API's names. */
@@ -16,17 +15,13 @@ interface Refusal {
 
 const RefusalContext = createContext<Refusal>({ error: undefined, labels: {}, register: () => () => {} })
 
-/**
- * The reason for which the last submission refused this field; undefined if it did not. Messages about it use its label
- * instead of the API's name.
- */
+/** Why the last submission refused this field, with its label instead of the API's name; undefined if it did not. */
 export const useRefusal = (name: string, label: string): string | undefined => {
   const { error, labels, register } = useContext(RefusalContext)
   useEffect(() => register(name, label), [register, name, label])
   return error === undefined ? undefined : reasonFor(error, name, labels)
 }
 
-/** Whether every refused field shows its own reason. */
 const isCovered = ({ fields }: ApiError, labels: Refusal["labels"]): boolean =>
   fields.length > 0 && fields.every((field) => Object.keys(labels).some((name) => concerns(field, name)))
 

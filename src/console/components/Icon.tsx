@@ -1,5 +1,3 @@
-/** Icons of one line width, in the colour of the surrounding text. */
-
 const paths = {
   overview: "M3 13h4l3-8 4 14 3-6h4",
   payments: "M3 7h18v11H3zM3 11h18M7 15h3",

@@ -6,7 +6,6 @@ import { type Identified, Table, type TableProps } from "./Table.tsx"
 
 /** Shows a placeholder while data loads, and an error if it fails. */
 
-/** Grey lines in place of text that is still loading. */
 export const Skeleton = ({ lines = 4 }: { readonly lines?: number | undefined }) => (
   <div class="skeleton" role="status">
     <span class="for-readers">Loading…</span>

@@ -1,6 +1,5 @@
 import { formatAmount } from "./amounts.ts"
 
-/** An amount with its currency's symbol and digits, which never wraps; a dash without it. */
 export const Money = ({
   amount,
   currency

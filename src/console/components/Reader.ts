@@ -59,7 +59,6 @@ export class Reader {
   }
 }
 
-/** The fields that have a value: not undefined, an empty text or an empty list. */
 export const filled = <T extends object>(fields: T): { readonly [K in keyof T]?: Exclude<T[K], undefined> } => {
   const isEmpty = (value: unknown) =>
     value === undefined || value === "" || (Array.isArray(value) && value.length === 0)

@@ -24,7 +24,6 @@ const localExact = new Intl.DateTimeFormat(undefined, {
   second: "2-digit"
 })
 
-/** A time to the second, with the year unless it is the current one. */
 const withSeconds = (at: Date, now: Date): string =>
   (at.getFullYear() === now.getFullYear() ? localExact : local).format(at)
 

@@ -1,7 +1,4 @@
-/**
- * Formats and parses amounts. Amounts are integers in the provider's smallest unit: 1500 is R$15.00, ¥1500 or KWD
- * 1.500. Uses no DOM, so that tests need no browser.
- */
+/** Amounts are integers in the smallest unit: 1500 is R$15.00, ¥1500 or KWD 1.500. Uses no DOM. */
 
 /**
  * The currencies that the provider counts without a fraction, and in thousandths; all others are in hundredths

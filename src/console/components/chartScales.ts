@@ -4,7 +4,6 @@ import { type ScaleBand, type ScaleLinear, scaleBand, scaleLinear } from "d3-sca
 
 export type Tone = "neutral" | "ok" | "warning" | "problem" | "info"
 
-/** One series of a stacked bar chart: a value per label, in the labels' order. */
 export interface ChartSeries {
   readonly label: string
   readonly tone: Tone | "accent"

@@ -24,7 +24,6 @@ export const ThemeSwitch = () => (
   </fieldset>
 )
 
-/** The account menu: the signed-in person, their sessions, the appearance, and signing out. */
 export const AccountMenu = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
   const { organization, person } = useSession()
   const { path } = useWorkspace()

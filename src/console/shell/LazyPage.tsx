@@ -6,10 +6,7 @@ import { Notice } from "../components/Notice.tsx"
 
 type Load = () => Promise<{ readonly default: ComponentType }>
 
-/**
- * A page whose code is loaded on first display. A failure usually means that the service was updated and no longer has
- * this version's files: reloading gets the new version.
- */
+/** A failure to load usually means that the service was updated: reloading gets its files. */
 export const lazyPage = (load: Load): ComponentType => {
   let loaded: ComponentType | undefined
   const LazyPage = () => {

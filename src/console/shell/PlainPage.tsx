@@ -3,7 +3,6 @@ import { usePageHeading } from "../components/Page.tsx"
 import { ThemeSwitch } from "./AccountMenu.tsx"
 import { Brand } from "./Brand.tsx"
 
-/** A page outside a workspace: one centered card, and the choice of the appearance. */
 export const PlainPage = (props: { readonly title: string; readonly children?: ComponentChildren }) => {
   const heading = usePageHeading(props.title)
   return (

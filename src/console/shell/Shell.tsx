@@ -7,6 +7,7 @@ import { useSession, useWorkspace } from "../state/Session.ts"
 import { AccountMenu } from "./AccountMenu.tsx"
 import { Brand } from "./Brand.tsx"
 import { Navigation } from "./Navigation.tsx"
+import { SearchField } from "./SearchField.tsx"
 
 const environmentNames = { sandbox: "Sandbox", production: "Production" } as const
 
@@ -52,6 +53,7 @@ const Side = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
           {organization.name}
         </p>
         <WorkspaceSwitch {...passed} />
+        <SearchField {...passed} />
       </div>
       <Navigation {...passed} />
       <AccountMenu {...passed} />
@@ -70,7 +72,6 @@ const Drawer = ({ onClose }: { readonly onClose: () => void }) => (
   </Modal>
 )
 
-/** Marks the sandbox on every page, at every width. */
 const SandboxBand = () => (
   <p class="sandbox-band">
     <strong>Sandbox</strong>
@@ -78,7 +79,6 @@ const SandboxBand = () => (
   </p>
 )
 
-/** The frame of a workspace's pages: navigation, workspace switch, account menu, and the sandbox band. */
 export const Shell = ({ children }: { readonly children: ComponentChildren }) => {
   const { environment } = useWorkspace()
   const [drawer, setDrawer] = useState(false)

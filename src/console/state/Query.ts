@@ -10,7 +10,6 @@ interface Entry {
 
 const entries = new Map<string, Entry>()
 
-/** The number of cached responses beyond which unused ones are evicted. */
 const maxKept = 100
 
 const entryOf = (key: string): Entry => {
@@ -29,6 +28,8 @@ const entryOf = (key: string): Entry => {
 export const invalidate = (keyPrefix: string): void => {
   for (const [key, entry] of [...entries]) {
     if (!key.startsWith(keyPrefix)) continue
+    // It may have been answered before the change
+    shared.delete(key)
     if (entry.listeners.size === 0) entries.delete(key)
     for (const listener of [...entry.listeners]) listener()
   }
@@ -58,6 +59,31 @@ const notLoaded = <A>(key: string | null): Loaded<A> => ({
   error: undefined,
   loading: key !== null
 })
+
+/** The loads under way: parts of a page that show the same data ask for it once. */
+const shared = new Map<string, { readonly answer: Promise<unknown>; users: number }>()
+
+const loadShared = <A>(key: string, load: (signal: AbortSignal) => Promise<A>, signal: AbortSignal): Promise<A> => {
+  const controller = new AbortController()
+  const known = shared.get(key)
+  const one = known ?? { answer: load(controller.signal), users: 0 }
+  one.users += 1
+  if (known === undefined) {
+    shared.set(key, one)
+    const forget = () => {
+      if (shared.get(key) === one) shared.delete(key)
+    }
+    one.answer.then(forget, forget)
+  }
+  signal.addEventListener("abort", () => {
+    one.users -= 1
+    if (one.users > 0) return
+    if (shared.get(key) === one) shared.delete(key)
+    controller.abort()
+  })
+  // Each key has one owner and one type, as in `cached`
+  return one.answer as Promise<A>
+}
 
 /** Polling replaces a load that takes longer, such as one interrupted by the computer's sleep. */
 const longestLoadMillis = 30_000
@@ -139,7 +165,6 @@ const usePolling = (millis: number | undefined, reload: () => void, isUnderWay: 
   }, [millis])
 }
 
-/** Loads now, after an invalidation of the key, and by polling. */
 const useReloads = <A>(
   key: string | null,
   { isUnderWay, stop }: Pick<ReturnType<typeof useLoads<A>>, "isUnderWay" | "stop">,
@@ -162,7 +187,6 @@ const useReloads = <A>(
 }
 
 interface QueryOptions {
-  /** Polls at this interval while the tab is visible. */
   readonly pollMillis?: number
 }
 
@@ -173,10 +197,7 @@ export interface Query<A> {
   readonly reload: () => void
 }
 
-/**
- * Reads the data for a key, which begins with the environment and the family: `sandbox/endpoints/…`. Shows cached data
- * at once, and loads it again. A null key loads nothing.
- */
+/** Shows cached data at once, and loads it again. A null key loads nothing. */
 export const useQuery = <A>(
   key: string | null,
   load: (signal: AbortSignal) => Promise<A>,
@@ -186,7 +207,10 @@ export const useQuery = <A>(
   const { run, shown } = loads
   const latest = useRef(load)
   latest.current = load
-  const reload = useCallback(() => run((signal) => latest.current(signal)), [run])
+  const reload = useCallback(
+    () => run((signal) => loadShared(key ?? "", (ofAll) => latest.current(ofAll), signal)),
+    [key, run]
+  )
   useReloads(key, loads, reload, pollMillis)
   return { data: shown.data, error: shown.error, loading: shown.loading, reload }
 }

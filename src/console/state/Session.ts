@@ -19,7 +19,6 @@ export type SessionState =
 
 export const sessionState = signal<SessionState>({ kind: "loading" })
 
-/** The session if someone is signed in. */
 const current = computed(() => (sessionState.value.kind === "signedIn" ? sessionState.value.session : undefined))
 
 effect(() => setOrganization(current.value?.organization?.id))
@@ -35,7 +34,6 @@ const note = (session: Session): void => {
   sessionState.value = { kind: "signedIn", session }
 }
 
-/** Stores a new session and notifies the other tabs. */
 export const signedIn = (session: Session): void => {
   note(session)
   otherTabs.postMessage("signed in")
@@ -72,7 +70,6 @@ export const sessionChanged = async (): Promise<void> => {
 export const selectWorkspace = async (environment: Environment): Promise<void> =>
   note(await call("session", "selectWorkspace", { payload: { environment } }))
 
-/** Ends the session, or all of the person's sessions, and notifies the other tabs. */
 export const signOut = async (everywhere: boolean): Promise<void> => {
   await call("session", everywhere ? "endAll" : "end")
   signedOut(false)
@@ -125,10 +122,6 @@ export const firstWorkspace = ({
 }: Pick<Session, "environment" | "workspaces">): Environment =>
   mayEnter(workspaces, environment) ? environment : (workspaces[0]?.environment ?? "sandbox")
 
-/**
- * The page to open after signing in. Stored for the tab that the mailed link opens, for as long as such a link is
- * valid.
- */
 const returnKey = "connected-payments.return-to"
 const returnMillis = 15 * 60 * 1000
 

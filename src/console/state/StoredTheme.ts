@@ -1,7 +1,4 @@
-/**
- * The appearance: light, dark, or the system's, as stored in this browser. Imports nothing, since it runs before the
- * first paint.
- */
+/** The appearance, as stored in this browser. Imports nothing, since it runs before the first paint. */
 
 export type Theme = "light" | "dark" | "system"
 
@@ -28,10 +25,7 @@ export const storeTheme = (theme: Theme): void => {
 
 export const systemIsDark = matchMedia("(prefers-color-scheme: dark)")
 
-/**
- * Applies the appearance: the styles know only light and dark. The browser's own blank page, before the styles load,
- * follows the `color-scheme` in the head.
- */
+/** The browser's own blank page, before the styles load, follows the `color-scheme` in the head. */
 export const showTheme = (theme: Theme): void => {
   const shown = theme === "system" ? (systemIsDark.matches ? "dark" : "light") : theme
   document.documentElement.setAttribute("data-theme", shown)

@@ -1,10 +1,7 @@
 import { useCallback, useRef } from "preact/hooks"
 import { useLocation, useSearch } from "wouter-preact"
 
-/**
- * Filters kept in the address, so that links, reloads and the back button preserve them. An absent one is `""`. A
- * change replaces the history entry: going back leaves the page instead of undoing filters one by one.
- */
+/** A change replaces the history entry: going back leaves the page instead of undoing filters. */
 export const useUrlState = <K extends string>(
   ...names: ReadonlyArray<K>
 ): [Readonly<Record<K, string>>, (change: Partial<Record<K, string>>) => void] => {

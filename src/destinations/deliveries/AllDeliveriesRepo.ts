@@ -45,7 +45,6 @@ const makeConditions = ({ sql }: Parts) => {
       }
     )
 
-  /** The conditions on the delivery `d` alone, without those on its event and state. */
   const conditionsOf = (tenant: Tenant, query: ListAllDeliveries, firstId: string | undefined) => [
     ...searchConditions(sql, tenant, query),
     ...(query.endpoint_id === undefined ? [] : [sql`d.endpoint_id = ${query.endpoint_id}`]),
@@ -95,7 +94,6 @@ const makePages = ({ readable, sql }: Parts) => {
       SELECT d.id FROM payments.deliveries d
       WHERE ${sql.and(conditions)} AND d.failed_at IS NOT NULL AND ${readable} LIMIT ${sql.literal(String(fewFailures + 1))}`,
 
-    /** Selects from these ids. */
     among: (
       ids: ReadonlyArray<DeliveryId>,
       query: ListAllDeliveries,
@@ -116,18 +114,12 @@ const makePages = ({ readable, sql }: Parts) => {
   return { pages, failed }
 }
 
-/**
- * The SQL of all endpoints' deliveries, private to this slice. Deliveries that ended longer ago than `keepFor` are not
- * found.
- */
+/** Deliveries that ended longer ago than `keepFor` are not found. */
 export const makeAllDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
   const parts = yield* makeParts(keepFor)
   const conditions = makeConditions(parts)
   const pages = makePages(parts)
-  /**
-   * A separate statement: otherwise the planner would overestimate the page, and read all rows that it could be joined
-   * with.
-   */
+  /** A separate statement: otherwise the planner would overestimate the page. */
   const shown = (tenant: Tenant, ids: ReadonlyArray<DeliveryId>) =>
     Effect.map(
       parts.sql<Delivery>`

@@ -47,6 +47,12 @@ export const Delivery = Schema.Struct({
   endpointId: described(EndpointId, "The UUID of the endpoint that it is for"),
   eventId: described(Schema.String, "The id of the event, as in its envelope: `svc_evt_…` or `svc_test_evt_…`"),
   type: EventTypeName,
+  paymentId: described(Schema.NullOr(Schema.String), "The `payment_id` of the event's `data`; null if it has none"),
+  amount: described(
+    Schema.NullOr(Schema.Int),
+    "The event's principal amount, as filters read it, in the smallest currency unit; null if it has none"
+  ),
+  currency: described(Schema.NullOr(Schema.String), "The currency of `amount`; null if the event has none"),
   state: DeliveryState,
   test: described(Schema.Boolean, "True for a synthetic test's delivery, which proves nothing about money"),
   attemptCount: described(Schema.Int, "How many attempts were made so far"),
@@ -78,7 +84,6 @@ export const Attempt = Schema.Struct({
 }).annotations({ identifier: "Attempt" })
 export type Attempt = typeof Attempt.Type
 
-/** A delivery with its attempts and the envelope that is sent. */
 export const DeliveryDetail = Schema.Struct({
   ...Delivery.fields,
   attempts: described(Schema.Array(Attempt), "The attempts so far, the first one first"),
@@ -97,11 +102,9 @@ const searchFields = {
   ...createdFields
 }
 
-/** The query of an endpoint's history. */
 export const ListDeliveries = strict(Schema.Struct(searchFields))
 export type ListDeliveries = typeof ListDeliveries.Type
 
-/** The query of the history of all endpoints. */
 export const ListAllDeliveries = strict(
   Schema.Struct({
     ...searchFields,
@@ -113,7 +116,6 @@ export type ListAllDeliveries = typeof ListAllDeliveries.Type
 
 const DeliveryPath = Schema.Struct({ organizationId: OrganizationId, id: DeliveryId })
 
-/** Deliveries and their history (contract 5.3). */
 export class DeliveriesApi extends integrationGroup(
   "deliveries",
   "Deliveries of events to endpoints, with every attempt"

@@ -11,12 +11,8 @@ export const stepPause: Duration.DurationInput = "200 millis"
 export interface BackgroundSteps {
   /** For the log: "A recovery". */
   readonly name: string
-  /**
-   * Takes one step of the work that has waited longest. Returns how long to pause before the next; none if nothing is
-   * left.
-   */
+  /** Takes a step of the work that has waited longest. Returns the pause until the next; none if nothing is left. */
   readonly step: Effect.Effect<Option.Option<Duration.DurationInput>, SqlError.SqlError>
-  /** Waits until some work is started in this process. */
   readonly await: Effect.Effect<void>
 }
 

@@ -116,7 +116,6 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   }
 })
 
-/** The history of deliveries, and their re-send (contract 9). */
 export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliveries")<
   Deliveries,
   {
@@ -145,12 +144,8 @@ export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliv
       principal: PrincipalShape,
       id: DeliveryId
     ) => Effect.Effect<Delivery, ResourceNotFound | ResendRefusal | ServiceUnavailable>
-    /** Wakes the workers. */
     readonly announce: Effect.Effect<void>
-    /**
-     * After a long outage, binds queued deliveries whose secrets have all expired to their endpoint's current secret.
-     * One statement, run periodically.
-     */
+    /** After a long outage, binds queued deliveries without an unexpired secret to their endpoint's current one. */
     readonly rebind: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

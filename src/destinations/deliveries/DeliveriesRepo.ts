@@ -3,12 +3,14 @@ import { Duration, Effect, Option } from "effect"
 import { deliveryWindow, maxAttempts, type ResendCandidate, resendRefusal } from "../../engine/attempts/Outcome.ts"
 import { mayBeUnsigned, rotationOverlap, signsDelivery } from "../../engine/attempts/Signing.ts"
 import { enqueue } from "../../engine/queue/Enqueue.ts"
+import { amountFields } from "../../events/Filters.ts"
 import { type DeliveryId, type EndpointId, firstIdAt } from "../../platform/kit/Ids.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
 import { timedRead } from "../../platform/storage/BoundedReads.ts"
 import { transaction } from "../../platform/storage/Database.ts"
 import { useDays } from "../../platform/storage/DayPartitions.ts"
+import { paymentOf } from "../../platform/storage/EventIndexes.ts"
 import { makePreparing } from "../../platform/storage/Statements.ts"
 import { countSoon } from "../statistics/UnsettledStatements.ts"
 import type { Attempt, Delivery, ListDeliveries } from "./Api.ts"
@@ -29,16 +31,11 @@ export const isReadable = (keepFor: Duration.Duration): string =>
 /** An attempt as the database's JSON. */
 export type StoredAttempt = Omit<Attempt, "startedAt"> & { readonly startedAt: string }
 
-/** A delivery with its attempts and its event's payload. */
 export interface StoredDetail extends Delivery {
   readonly payload: string
   readonly attempts: ReadonlyArray<StoredAttempt>
 }
 
-/**
- * The state of a delivery when a re-send was requested, and whether the delivery was queued. It is, unless a rule
- * refuses it.
- */
 export interface ResendOutcome extends ResendCandidate {
   readonly requeued: boolean
 }
@@ -48,11 +45,9 @@ export interface WantedOfEvent {
   readonly until: number
   readonly ids: ReadonlyArray<DeliveryId>
   readonly limit: number
-  /** Conditions on the delivery `d` and its event `e`. */
   readonly conditions: ReadonlyArray<Statement.Fragment>
 }
 
-/** A waiting delivery, and which of the rows that it refers to are missing. */
 export interface Dangling {
   readonly id: string
   readonly delivery: boolean
@@ -63,7 +58,6 @@ export interface Dangling {
 /** How many waiting deliveries are checked: those that have waited longest, since broken ones stay. */
 const referencesLookedAt = 1000
 
-/** Parts of statements that re-send deliveries; in all of them `d` is the delivery. */
 export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
   const ofEndpoint = sql.literal(`
     SELECT s.id FROM payments.endpoint_secrets s
@@ -98,8 +92,20 @@ export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
 /** How far the clocks of a process and of the database may differ, in seconds. */
 export const clockDifference = 3600
 
+/**
+ * SQL: a part of an event's `data`. The team's own events may hold anything: a part of another form is null, and nothing
+ * is unescaped.
+ */
+const ofData = (part: string): string =>
+  `(SELECT ${part} FROM (SELECT e.payload::json -> 'data' AS data OFFSET 0) AS body)`
+
+const numberIn = (field: string): string =>
+  `CASE WHEN (data -> '${field}')::text ~ '^[0-9]{1,15}$' THEN (data -> '${field}')::text::float8 END`
+
 /** The columns of a `Delivery`, of the tables in `deliveryTables`. */
 export const deliveryColumns = `
+  ${paymentOf("e.payload")} AS "paymentId", ${ofData(`COALESCE(${amountFields.map(numberIn).join(", ")})`)} AS amount,
+  ${ofData(`substring((data -> 'currency')::text FROM '^"([a-z]{3})"$')`)} AS currency,
   d.id, d.endpoint_id AS "endpointId", e.public_id AS "eventId", e.type, d.state, d.test,
   COALESCE(q.attempt_count, d.attempt_count) AS "attemptCount",
   CASE WHEN isfinite(q.leased_until) THEN q.leased_until ELSE q.next_attempt_at END AS "nextAttemptAt", d.created_at AS "createdAt",
@@ -134,7 +140,6 @@ export const searchConditions = (
       ])
 ]
 
-/** The conditions of a search on the delivery `d` and its event `e`. */
 export const ofStateAndType = (
   sql: SqlClient.SqlClient,
   { state, type }: ListDeliveries
@@ -248,10 +253,7 @@ const reads = ({ columns, detail, joined, readable, sql }: Parts) => ({
 })
 
 const resending = ({ lockForResend, readForResend, requeue, sql }: Parts) => ({
-  /**
-   * Queues a failed delivery for one manual attempt, if it may be re-sent. Returns the delivery's previous state;
-   * none if there is no such delivery. One transaction, or part of the caller's.
-   */
+  /** If it may be re-sent. Returns its previous state; none if there is no such delivery. */
   resend: (tenant: Tenant, id: DeliveryId) =>
     transaction(sql)(
       Effect.gen(function* () {
@@ -303,7 +305,6 @@ const upkeep = ({ keepFor, removeRecords, resendSql, sql }: Parts) => ({
     (rows) => rows.length
   ),
 
-  /** Waiting deliveries with dangling references, of those that have waited longest. */
   dangling: sql<Dangling>`
     SELECT id, delivery, event, endpoint FROM (
       SELECT q.id,
@@ -329,10 +330,7 @@ const upkeep = ({ keepFor, removeRecords, resendSql, sql }: Parts) => ({
   ])
 })
 
-/**
- * The SQL of the delivery history and of re-sends, private to this slice. Deliveries that ended longer ago than
- * `keepFor` are not found.
- */
+/** Deliveries that ended longer ago than `keepFor` are not found. */
 export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
   const parts = yield* makeParts(keepFor)
   return { ...reads(parts), ...resending(parts), ...upkeep(parts) }

@@ -7,10 +7,7 @@ import type { EventRow } from "../events/EventsRepo.ts"
 import type { Delivery } from "./Api.ts"
 import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
 
-/**
- * How many replays one statement processes, and the most statements: together more replays than anyone needs for one
- * event.
- */
+/** How many replays one statement processes, and the most statements. */
 const replaysAtOnce = 200
 const mostLooks = 50
 
@@ -44,9 +41,7 @@ export interface WantedDeliveries {
   readonly after?: DeliveryId | undefined
 }
 
-/**
- * Finds the deliveries of one event, newest first, including those of its 10,000 newest replays. Private to this slice.
- */
+/** Finds one event's deliveries, newest first, including those of its 10,000 newest replays. */
 export const makeEventDeliveries = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
   const deliveries = yield* makeDeliveriesRepo(keepFor)
   const replays = yield* makeEventReplaysRepo

@@ -12,7 +12,6 @@ export interface RetentionOptions {
   readonly keepFor: Duration.Duration
 }
 
-/** Removes deliveries and payloads after their retention (contract 9.6). */
 export class Retention extends Context.Tag("connected-payments/deliveries/Retention")<
   Retention,
   {
@@ -59,13 +58,9 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   }
 })
 
-/** How many ids a log line names. */
 const idsNamed = 5
 
-/**
- * Reports, for operators, waiting deliveries whose history, event or endpoint is missing: they can't be sent. The
- * statements that store and remove rows should prevent this, but no foreign keys enforce it.
- */
+/** The statements should prevent these, but no foreign keys enforce it. */
 const reportDangling = Effect.fnUntraced(function* (dangling: ReadonlyArray<Dangling>) {
   if (dangling.length === 0) return
   const count = (part: keyof Omit<Dangling, "id">) => dangling.filter((one) => one[part]).length

@@ -63,10 +63,7 @@ const Subscriptions = uniqueArray(EventType, { min: 1, max: maxSubscriptions }).
   jsonSchema: { uniqueItems: true }
 })
 
-/**
- * Filters before they are checked key by key, with error codes of their own (contract 7). Kept as parsed: a record
- * would silently drop a key `__proto__`.
- */
+/** Kept as parsed until checked key by key: a record would silently drop a key `__proto__`. */
 const UnjudgedFilters = Schema.declare(Predicate.isReadonlyRecord).annotations({
   identifier: "FiltersInput",
   jsonSchema: filtersJsonSchema,
@@ -81,6 +78,10 @@ export const Endpoint = Schema.Struct({
   environment: WorkspaceEnvironment,
   events: described(Schema.Array(EventTypeName), "The event types that it receives"),
   filters: described(Filters, "Which events of those types it receives"),
+  warnings: described(
+    Schema.Array(Schema.String),
+    "A sentence for each subscribed type that the filters never let through; empty if there is none"
+  ),
   active: described(Schema.Boolean, "False while the endpoint is paused: events of that time are skipped"),
   createdAt: CreatedAt,
   updatedAt: described(Schema.Date, "When it was changed last: ISO 8601 in UTC, with milliseconds"),
@@ -167,7 +168,6 @@ export const UpdateEndpoint = strict(
 )
 export type UpdateEndpoint = typeof UpdateEndpoint.Type
 
-/** Body of a synthetic test. */
 export const SendTest = strict(
   Schema.Struct({
     type: described(EventType, "A type that the endpoint subscribes to")
@@ -175,16 +175,18 @@ export const SendTest = strict(
 )
 export type SendTest = typeof SendTest.Type
 
-/** A queued synthetic event; its delivery is read like any other (contract 9.10). */
 export const QueuedTest = Schema.Struct({
   id: DeliveryId,
   eventId: described(Schema.String, "`svc_test_evt_…`"),
   state: described(DeliveryState, "Always `queued`: the test is sent as soon as a worker has room"),
-  test: described(Schema.Literal(true), "Always true: it proves nothing about money")
+  test: described(Schema.Literal(true), "Always true: it proves nothing about money"),
+  warnings: described(
+    Schema.Array(Schema.String),
+    "A sentence if the endpoint's filters let no real event of this type through; else empty"
+  )
 }).annotations({ identifier: "QueuedTest" })
 export type QueuedTest = typeof QueuedTest.Type
 
-/** An event that matched the endpoint while it was paused. It has no delivery. */
 export const SkippedEvent = Schema.Struct({
   eventId: described(Schema.String, "The id of the event, as in its envelope: `svc_evt_…`"),
   type: EventTypeName,
@@ -196,7 +198,6 @@ export type SkippedEvent = typeof SkippedEvent.Type
 export const SkippedEventList = listOf("SkippedEventList", SkippedEvent)
 export type SkippedEventList = typeof SkippedEventList.Type
 
-/** The cursor of a page of skipped events. */
 export const SkippedCursor = text({
   min: 72,
   max: 72,
@@ -206,7 +207,6 @@ export const SkippedCursor = text({
   description: "The last event id of the previous page"
 })
 
-/** Query of an endpoint's skipped events. */
 export const ListSkipped = strict(Schema.Struct({ limit: pageFields.limit, starting_after: optional(SkippedCursor) }))
 export type ListSkipped = typeof ListSkipped.Type
 

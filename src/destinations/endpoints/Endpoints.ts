@@ -61,17 +61,14 @@ export type CreateEndpointError =
   | ValidationFailed
   | ServiceUnavailable
 
-/** A new endpoint: `events` are types of the `EventCatalog`. */
 export interface NewEndpoint extends Omit<CreateEndpoint, "events"> {
   readonly events: ReadonlyArray<string>
 }
 
-/** A change of an endpoint: absent fields are unchanged. */
 export interface EndpointChange extends Omit<UpdateEndpoint, "events"> {
   readonly events?: ReadonlyArray<string>
 }
 
-/** Parses filters as a caller wrote them (contract 7). */
 const judgeFilters = (
   filters: Readonly<Record<string, unknown>>
 ): Effect.Effect<Filters, IntegrationFilterUnknown | IntegrationFilterInvalid> =>
@@ -97,13 +94,9 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
       principal: PrincipalShape,
       params: NewEndpoint
     ) => Effect.Effect<Effect.Effect<CreatedEndpoint, CreateEndpointError>, CreateEndpointError>
-    /** All endpoints of the tenant, newest first, with the event catalog. */
     readonly list: (tenant: Tenant) => Effect.Effect<EndpointList, RateLimitExceeded | ServiceUnavailable>
     readonly get: (tenant: Tenant, id: EndpointId) => Effect.Effect<Endpoint, ResourceNotFound | ServiceUnavailable>
-    /**
-     * Changes an endpoint. Deliveries that are queued already keep their URL and secrets; filters are replaced as a
-     * whole.
-     */
+    /** Changes an endpoint; queued deliveries keep their URL and secrets. Filters are replaced as a whole. */
     readonly update: (
       principal: PrincipalShape,
       id: EndpointId,
@@ -131,10 +124,7 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
       principal: PrincipalShape,
       id: EndpointId
     ) => Effect.Effect<RotatedEndpoint, ResourceNotFound | ServiceUnavailable>
-    /**
-     * Events that an endpoint missed while it was paused, newest first, as long as payloads are kept; also for a
-     * deleted endpoint. Refuses a `starting_after` that is not one of them.
-     */
+    /** Newest first, as long as payloads are kept; also for a deleted endpoint. */
     readonly listSkipped: (
       tenant: Tenant,
       id: EndpointId,
@@ -152,7 +142,6 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
     Layer.effect(Endpoints, make(options))
 }
 
-/** A new secret in both of its forms, for the one answer that shows it. */
 const shownSecrets = (secret: Redacted.Redacted) => {
   const signingSecret = Redacted.value(secret)
   return { signingSecret, standardWebhooksSecret: standardWebhooksSecretOf(signingSecret) }
@@ -382,7 +371,6 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
   }
 })
 
-/** Fails the deliveries queued for deleted endpoints, soon after the deletion. */
 export const deletedEndpointsLayer: Layer.Layer<never, never, Endpoints | SqlClient.SqlClient> = housekeepingLayer(
   "deletions",
   Effect.map(Endpoints, ({ endDeleted }) => ({ "deleted endpoints": endDeleted })),

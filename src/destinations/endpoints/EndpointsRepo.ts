@@ -9,6 +9,7 @@ import {
   signsUntil
 } from "../../engine/attempts/Signing.ts"
 import type { Filters } from "../../events/Filters.ts"
+import { neverReceived } from "../../events/NeverReceived.ts"
 import type { Encrypted } from "../../platform/kit/Cipher.ts"
 import type { EndpointId } from "../../platform/kit/Ids.ts"
 import { mostCounted } from "../../platform/kit/Request.ts"
@@ -30,15 +31,19 @@ type SkippedRow = Omit<SkippedEvent, "event"> & { readonly payload: string }
 export interface LockedEndpoint {
   readonly deleted: boolean
   readonly active: boolean
-  /** Whether it has a secret that signs new events. */
   readonly canSign: boolean
   readonly events: ReadonlyArray<string>
 }
 
 type Sql = SqlClient.SqlClient
 
-/** The condition on `payments.endpoints e` for the tenant's endpoints that are not deleted. */
 const existing = (sql: Sql, tenant: Tenant) => sql`${ofTenant(sql, tenant, "e")} AND e.deleted_at IS NULL`
+
+type EndpointRow = Omit<Endpoint, "warnings">
+
+const withWarnings = (row: EndpointRow): Endpoint => ({ ...row, warnings: neverReceived(row.events, row.filters) })
+
+const first = ([row]: ReadonlyArray<EndpointRow>) => Option.map(Option.fromNullable(row), withWarnings)
 
 const rowStatements = (sql: Sql) => {
   const columns = sql.literal(`
@@ -51,13 +56,16 @@ const rowStatements = (sql: Sql) => {
   return {
     find: (tenant: Tenant, id: EndpointId) =>
       Effect.map(
-        sql<Endpoint>`SELECT ${columns} FROM payments.endpoints e WHERE ${existing(sql, tenant)} AND e.id = ${id}`,
-        ([row]) => Option.fromNullable(row)
+        sql<EndpointRow>`SELECT ${columns} FROM payments.endpoints e WHERE ${existing(sql, tenant)} AND e.id = ${id}`,
+        first
       ),
 
     list: (tenant: Tenant) =>
-      sql<Endpoint>`
-        SELECT ${columns} FROM payments.endpoints e WHERE ${existing(sql, tenant)} ORDER BY e.id DESC`,
+      Effect.map(
+        sql<EndpointRow>`
+          SELECT ${columns} FROM payments.endpoints e WHERE ${existing(sql, tenant)} ORDER BY e.id DESC`,
+        (rows) => rows.map(withWarnings)
+      ),
 
     /** How many deliveries to each endpoint have failed in the last 24 hours, counted up to `mostCounted`. */
     recentFailures: (tenant: Tenant) =>
@@ -86,7 +94,7 @@ const rowStatements = (sql: Sql) => {
       }
     ) =>
       Effect.map(
-        sql<Endpoint>`
+        sql<EndpointRow>`
           UPDATE payments.endpoints e SET
             active = COALESCE(${change.active}::boolean, e.active),
             name = COALESCE(${change.name}::text, e.name),
@@ -95,17 +103,13 @@ const rowStatements = (sql: Sql) => {
             updated_at = now()
           WHERE ${existing(sql, tenant)} AND e.id = ${id}
           RETURNING ${columns}`,
-        ([row]) => Option.fromNullable(row)
+        first
       )
   }
 }
 
-/** Statements on the rows of workspaces and endpoints that return no endpoints. */
 const endpointStatements = (sql: Sql) => ({
-  /**
-   * Locks the workspace's row until the transaction ends, so that a count of its endpoints holds. Rows that refer to
-   * the workspace can be inserted meanwhile.
-   */
+  /** Locks the workspace's row, so that a count of its endpoints holds; rows may still refer to it. */
   lockWorkspace: (tenant: Tenant) =>
     sql`
       SELECT 1 FROM payments.workspaces WHERE ${ofTenant(sql, tenant)} FOR NO KEY UPDATE`,
@@ -131,10 +135,7 @@ const endpointStatements = (sql: Sql) => ({
       VALUES (${tenant.organizationId}, ${tenant.environment}, ${endpoint.id}, ${endpoint.name}, ${endpoint.url},
         ${endpoint.events}::text[], ${JSON.stringify(endpoint.filters)}::jsonb)`,
 
-  /**
-   * Locks the endpoint's row until the transaction ends, against its deletion, a concurrent start of a recovery or
-   * replay, and another test; none if there never was such an endpoint.
-   */
+  /** Against its deletion, a concurrent start of a recovery or replay, and another test. */
   lock: (tenant: Tenant, id: EndpointId) =>
     Effect.map(
       sql<LockedEndpoint>`
@@ -155,7 +156,6 @@ const endpointStatements = (sql: Sql) => ({
     )
 })
 
-/** The statements that delete an endpoint and end its deliveries. */
 const deletionStatements = (sql: Sql) => {
   /** Fails the deliveries that the common table expression `gone` has removed from the queue. */
   const failGone = sql.literal(`
@@ -223,10 +223,7 @@ const secretStatements = (sql: Sql) => ({
       VALUES (${tenant.organizationId}, ${tenant.environment}, ${secret.id}, ${secret.endpointId},
         ${secret.encrypted.masterKeyId}, ${secret.encrypted.ciphertext}, clock_timestamp())`,
 
-  /**
-   * Retires the current secret; returns until when it still signs new events. Uses the clock, not the transaction's
-   * start, since this may have waited for another rotation.
-   */
+  /** Retires the current secret by the clock: the transaction may have waited. Returns until when it signs. */
   retireSecret: (tenant: Tenant, id: EndpointId) =>
     Effect.map(
       sql<{ signsUntil: Date }>`
@@ -283,7 +280,6 @@ const secretStatements = (sql: Sql) => ({
     sql`DELETE FROM payments.endpoint_secrets WHERE ${ofTenant(sql, tenant)} AND endpoint_id = ${id}`
 })
 
-/** The statements on events that were skipped while their endpoint was paused. */
 const skippedStatements = (sql: Sql) => ({
   isSkipped: (tenant: Tenant, id: EndpointId, eventId: string) =>
     Effect.map(
@@ -321,7 +317,6 @@ const skippedStatements = (sql: Sql) => ({
   }
 })
 
-/** The SQL of endpoints, private to this slice. */
 export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   ...endpointStatements(sql),
   ...rowStatements(sql),

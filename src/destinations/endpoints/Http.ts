@@ -1,15 +1,10 @@
-import { Headers, HttpServerResponse } from "@effect/platform"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { keyedWrite } from "../../identity/KeyedWrite.ts"
 import { Principal } from "../../identity/Principal.ts"
 import { handlersOf, serve } from "../../platform/kit/Handlers.ts"
-import { EndpointId } from "../../platform/kit/Ids.ts"
 import { SyntheticTests } from "../publishing/SyntheticTests.ts"
 import { CreatedEndpoint, Endpoint, EndpointsApi, QueuedTest, RotatedEndpoint } from "./Api.ts"
 import { Endpoints } from "./Endpoints.ts"
-
-/** The body for a deleted endpoint, where one is required. */
-export const DeletedEndpoint = Schema.Struct({ id: EndpointId, deleted: Schema.Literal(true) })
 
 export const endpointsHandlers = handlersOf(
   EndpointsApi,
@@ -26,9 +21,7 @@ export const endpointsHandlers = handlersOf(
         endpoints.update(tenant, request.path.id, request.payload)
       ),
     delete: (request) =>
-      write.atOnce({ operation: "endpoints.delete", answer: DeletedEndpoint }, request, (tenant) =>
-        Effect.as(endpoints.delete(tenant, request.path.id), { id: request.path.id, deleted: true as const })
-      ),
+      write.deletion("endpoints.delete", request, (tenant) => endpoints.delete(tenant, request.path.id)),
     rotateSecret: (request) =>
       write.atOnce({ operation: "endpoints.rotate_secret", answer: RotatedEndpoint }, request, (tenant) =>
         endpoints.rotateSecret(tenant, request.path.id)
@@ -45,16 +38,4 @@ export const endpointsHandlers = handlersOf(
   })
 )
 
-/** Removes the body from a deletion's answer for HTTP, unless it is a stored refusal. */
-const withoutBody = (answer: HttpServerResponse.HttpServerResponse) =>
-  answer.status >= 400
-    ? answer
-    : HttpServerResponse.empty({ headers: Headers.remove(answer.headers, ["content-type", "content-length"]) })
-
-export const endpointsHttp = serve(
-  EndpointsApi,
-  Effect.map(endpointsHandlers, (operations) => ({
-    ...operations,
-    delete: (request: Parameters<typeof operations.delete>[0]) => Effect.map(operations.delete(request), withoutBody)
-  }))
-)
+export const endpointsHttp = serve(EndpointsApi, endpointsHandlers)

@@ -14,7 +14,6 @@ import {
 import { EndpointId, OrganizationId } from "../../platform/kit/Ids.ts"
 import { NoQuery, OptionalIdempotencyHeaders, OrganizationPath } from "../../platform/kit/Request.ts"
 
-/** A group of operations on webhook endpoints, and on their events and deliveries. */
 export const integrationGroup = <const Name extends string>(name: Name, description: string) =>
   HttpApiGroup.make(name)
     .addError(errorSchema(ServiceUnavailable))
@@ -23,7 +22,6 @@ export const integrationGroup = <const Name extends string>(name: Name, descript
 
 const prefix = "/v2/organizations/:organizationId/integrations"
 
-/** The path of an operation on one endpoint. */
 export const EndpointPath = Schema.Struct({ organizationId: OrganizationId, id: EndpointId })
 
 /** The errors of a write's idempotency key, declared after its own. */

@@ -26,11 +26,9 @@ const contextOf: Readonly<Record<EncryptedKind, (tenant: Tenant, id: string) => 
 export interface RotationProgress {
   readonly kind: EncryptedKind
   readonly reencrypted: number
-  /** How many of this kind were encrypted under other keys when the rotation began. */
   readonly total: number
 }
 
-/** Rows left under a key that is not the current one. */
 export interface LeftUnderKey {
   readonly masterKeyId: string
   readonly kind: EncryptedKind
@@ -69,7 +67,6 @@ export interface RotationOptions {
   readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
   /** Rows per statement. Default 200. */
   readonly batchSize?: number
-  /** Called after every batch. */
   readonly onProgress?: (progress: RotationProgress) => Effect.Effect<void>
 }
 
@@ -147,10 +144,7 @@ const makeRotation = Effect.fnUntraced(function* (options: RotationOptions) {
   })
 })
 
-/**
- * Re-encrypts everything under the other master keys with the first one. May be stopped at any time and run again.
- * Unreadable rows are left unchanged and reported; the rest is moved nevertheless.
- */
+/** May be stopped and run again; unreadable rows are left unchanged and reported. */
 export const rotateMasterKeys = (
   options: RotationOptions
 ): Effect.Effect<RotationReport, SqlError.SqlError, SqlClient.SqlClient> =>

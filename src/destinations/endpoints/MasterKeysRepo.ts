@@ -59,7 +59,6 @@ export interface EncryptedRow extends Tenant {
   readonly ciphertext: Buffer
 }
 
-/** The primary key of a row, as `page` orders by it. */
 type Place = Pick<EncryptedRow, "organizationId" | "environment" | "id">
 
 const statementsOf = (sql: SqlClient.SqlClient, of: EncryptedTable) => {
@@ -74,7 +73,6 @@ const statementsOf = (sql: SqlClient.SqlClient, of: EncryptedTable) => {
       SELECT master_key_id AS "masterKeyId", count(*)::int AS count FROM ${table}
       WHERE ${ciphertext} IS NOT NULL GROUP BY master_key_id`,
 
-    /** The next rows under these keys, in the order of the primary key. */
     page: (keyIds: ReadonlyArray<string>, after: Place | undefined, limit: number) =>
       sql<EncryptedRow>`
         SELECT ${organization} AS "organizationId", ${environment} AS environment, ${id}::text AS id, master_key_id AS "masterKeyId",
@@ -107,14 +105,10 @@ const statementsOf = (sql: SqlClient.SqlClient, of: EncryptedTable) => {
   }
 }
 
-/** The SQL of everything that is encrypted at rest. */
 export const makeMasterKeysRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   tables: encryptedTables.map((of) => ({ ...of, ...statementsOf(sql, of) })),
 
-  /**
-   * A row of each kind: the installation's key, a signing secret, preferably one under an unknown key, and the newest
-   * stored answer.
-   */
+  /** A row of each kind, preferably one under an unknown key. */
   samples: (knownKeyIds: ReadonlyArray<string>) => sql<EncryptedRow & { readonly kind: EncryptedKind }>`
       (SELECT 'signing secrets' AS kind, organization_id AS "organizationId", environment, id::text AS id,
           master_key_id AS "masterKeyId", ciphertext

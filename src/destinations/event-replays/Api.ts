@@ -80,7 +80,6 @@ export const StartEventReplay = strict(
 )
 export type StartEventReplay = typeof StartEventReplay.Type
 
-/** The query of an endpoint's replays. */
 export const ListEventReplays = strict(
   Schema.Struct({
     limit: pageFields.limit,
@@ -96,7 +95,6 @@ const ReplayPath = Schema.Struct({
   )
 })
 
-/** Replays of events to an endpoint, new or old. */
 export class EventReplaysApi extends integrationGroup("eventReplays", "Replays of events to an endpoint")
   .add(
     integrationPost(

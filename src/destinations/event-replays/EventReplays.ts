@@ -27,7 +27,6 @@ import { type LockedReplay, type LookedAtEvent, makeEventReplaysRepo, type Repla
 /** The most deliveries that one step creates: few, so that a new event waits for few. */
 const deliveriesPerStep = 100
 
-/** The pause while all replays wait for room at their endpoints. */
 const waitingPause: Duration.DurationInput = "1 second"
 
 export interface EventReplaysOptions {
@@ -35,7 +34,6 @@ export interface EventReplaysOptions {
   readonly keepFor: Duration.Duration
 }
 
-/** Why a replay was not started. */
 export type StartReplayError =
   | ResourceNotFound
   | EndpointDeleted
@@ -64,7 +62,6 @@ const rangeOf = Effect.fnUntraced(function* ({ since, until: wanted }: StartEven
   return { since, until }
 })
 
-/** Whether an event is sent: it is not synthetic and passes the endpoint's filters. */
 const isSent = (
   { filterSubjects, id }: LookedAtEvent,
   payload: string,
@@ -264,24 +261,16 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
   }
 })
 
-/**
- * Replays: sends the events of a period to one endpoint as new deliveries, in the background.
- *
- * The progress of a replay is in the database: any process can take its next step.
- */
+/** The progress of a replay is in the database: any process can take its next step. */
 export class EventReplays extends Context.Tag("connected-payments/destinations/EventReplays")<
   EventReplays,
   {
-    /**
-     * Starts a replay and takes its first step, so that a small one is finished in the answer. The caller must
-     * `announce` it after the commit.
-     */
+    /** Starts a replay and takes its first step; `announce` it after the commit. */
     readonly queue: (
       principal: PrincipalShape,
       endpointId: EndpointId,
       params: StartEventReplay
     ) => Effect.Effect<EventReplay, StartReplayError>
-    /** Wakes the workers, and the loop that takes the steps. */
     readonly announce: Effect.Effect<void>
     readonly get: (
       tenant: Tenant,
@@ -304,7 +293,6 @@ export class EventReplays extends Context.Tag("connected-payments/destinations/E
     readonly step: Effect.Effect<Option.Option<number>, SqlError.SqlError>
     /** Whether any replay of an active endpoint is running. */
     readonly hasRunning: Effect.Effect<boolean, SqlError.SqlError>
-    /** Waits until a replay is started in this process. */
     readonly await: Effect.Effect<void>
   }
 >() {

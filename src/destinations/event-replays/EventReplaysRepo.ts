@@ -11,9 +11,7 @@ import { clockDifference } from "../deliveries/DeliveriesRepo.ts"
 import { furtherDeliveries } from "../publishing/PublicationStatement.ts"
 import type { EventReplay, ListEventReplays } from "./Api.ts"
 
-/**
- * The most deliveries of an endpoint that may be due or in progress for a step to add more: live traffic goes first.
- */
+/** The most due deliveries of an endpoint for a step to add more: live traffic goes first. */
 const mostDue = 20
 
 /** The most that may wait in all, for an endpoint that is down: more would only wait for its next attempts. */
@@ -25,7 +23,6 @@ const eventsPerStep = 500
 /** The longest time for which an open transaction that may have stored events delays a replay. */
 const longestTransaction = "10 minutes"
 
-/** A running, locked replay, with the settings that decide about its events. */
 export interface LockedReplay extends Tenant {
   readonly id: EventReplayId
   readonly endpointId: EndpointId
@@ -33,17 +30,13 @@ export interface LockedReplay extends Tenant {
   /** The requested types that are still subscribed to. */
   readonly types: ReadonlyArray<string>
   readonly filters: Filters
-  /** The secrets that sign new events, the current one first. */
   readonly secretIds: ReadonlyArray<string>
   /** The last key that was processed, and the first one after the replay's range. */
   readonly reached: string
   readonly end: string
 }
 
-/**
- * An event that a step processes. The payload is null if it is of another type, or of a day that is about to be
- * removed.
- */
+/** Without a payload if it is of another type, or of a day that is about to be removed. */
 export interface LookedAtEvent {
   readonly key: string
   readonly id: string
@@ -157,7 +150,6 @@ const changes = ({ ofEndpoint, sql }: Parts) => ({
         ${replay.since.toISOString()}::timestamptz, ${replay.until.toISOString()}::timestamptz, ${replay.types}::text[],
         ${firstIdAt(replay.since.getTime())}, clock_timestamp())`,
 
-  /** Cancels a running replay. Returns whether it was running. */
   cancel: (tenant: Tenant, endpointId: EndpointId, id: EventReplayId) =>
     Effect.map(
       sql`
@@ -253,7 +245,6 @@ const steps = ({ hasWaiting, isWanted, sql }: Parts) => ({
       (events) => ({ events, last: events.length < eventsPerStep })
     ),
 
-  /** Stores the result of a step, in the transaction of its lock. */
   store: (replay: LockedReplay, { deliveries, reached, skipped, state }: ReplayStep) => {
     const keys = deliveries.map(({ eventKey }) => eventKey)
     const insert = sql`
@@ -271,7 +262,6 @@ const steps = ({ hasWaiting, isWanted, sql }: Parts) => ({
   }
 })
 
-/** The SQL of replays, private to this slice. */
 export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const parts = makeParts(sql)
   return { ...reads(parts), ...changes(parts), ...steps(parts) }

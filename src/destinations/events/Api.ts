@@ -28,14 +28,12 @@ const eventFields = {
   event: described(Schema.Unknown, "The event envelope, as it is sent")
 }
 
-/** A stored event, whether or not it was delivered to anyone. */
 export const StoredEvent = Schema.Struct(eventFields).annotations({ identifier: "StoredEvent" })
 export type StoredEvent = typeof StoredEvent.Type
 
 export const StoredEventList = listOf("StoredEventList", StoredEvent)
 export type StoredEventList = typeof StoredEventList.Type
 
-/** An event with its deliveries to all endpoints. */
 export const StoredEventDetail = Schema.Struct({
   ...eventFields,
   deliveries: described(
@@ -61,7 +59,6 @@ export type ListEvents = typeof ListEvents.Type
 
 const EventPath = Schema.Struct({ organizationId: OrganizationId, id: EventIdText })
 
-/** The organization's events, each kept once however many endpoints it goes to. */
 export class EventsApi extends integrationGroup("events", "Events, whether or not they were delivered")
   .add(
     integrationGet("list", "/events", "List events, newest first")

@@ -70,7 +70,6 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   return { list, get }
 })
 
-/** The stored events, whether or not they were delivered. */
 export class Events extends Context.Tag("connected-payments/destinations/Events")<
   Events,
   {

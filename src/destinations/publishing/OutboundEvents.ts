@@ -253,10 +253,7 @@ const subjectsOf = ({ subjects = {} }: OutboundEvent): FilterSubjects => ({
   metadata: subjects.metadata ?? null
 })
 
-/**
- * Derived like the id of a provider's event: no part contains a newline, and the source is never the provider. Includes
- * the organization, since two organizations may use the same id of their own.
- */
+/** Includes the organization, since two may use the same id of their own. */
 const outboundEventId = (
   { environment, organizationId, type }: OutboundEvent,
   source: string,

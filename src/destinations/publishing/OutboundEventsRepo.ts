@@ -23,7 +23,6 @@ export interface StoredOutboundEvent {
   readonly storedAt: number
 }
 
-/** The SQL of outbound events, private to this slice. */
 export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /** The tenant's endpoints that are not deleted, paused ones included; undefined if there is no such tenant. */
   findEndpoints: (tenant: Tenant): Effect.Effect<ReadonlyArray<MatchableEndpoint> | undefined, SqlError.SqlError> =>
@@ -34,10 +33,7 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
       ([row]) => row?.endpoints
     ),
 
-  /**
-   * Stores an event, its deliveries and its skips by paused endpoints, in one statement. An event that is already
-   * stored changes nothing. Deliveries that `handing` takes are stored under its lease.
-   */
+  /** An event that is already stored changes nothing. Deliveries that `handing` takes are stored under its lease. */
   insert: (
     tenant: Tenant,
     { event, receivedAt, sourceEventId, traceparent }: NewOutboundEvent,

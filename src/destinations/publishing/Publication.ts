@@ -19,10 +19,7 @@ export const eventKey = (eventId: string, receivedAt: Date): string => {
   return `${millis.slice(0, 8)}-${millis.slice(8)}-7${digits.slice(0, 3)}-8${digits.slice(3, 6)}-${digits.slice(6)}`
 }
 
-/**
- * The parts of an endpoint that matching an event needs. A paused endpoint gets nothing, but the event is recorded as
- * skipped.
- */
+/** What matching needs of an endpoint; for a paused one, the event is recorded as skipped. */
 export interface MatchableEndpoint extends Subscriber {
   /** Also false without a secret: an endpoint that can't be signed for must not keep an event from all others. */
   readonly active: boolean
@@ -30,7 +27,6 @@ export interface MatchableEndpoint extends Subscriber {
   readonly filters: Filters
 }
 
-/** An event to store, with the endpoints that it goes to. */
 export interface NewEvent {
   readonly id: string
   readonly type: string
@@ -48,13 +44,11 @@ export interface MatchedEvent<Type extends string = string> extends NewEvent {
   readonly matching: ReadonlyArray<MatchableEndpoint>
 }
 
-/** An event whose endpoints have not been found yet. */
 export interface MatchableEvent<Type extends string> extends Pick<NewEvent, "id" | "payload"> {
   readonly type: Type
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** The facts that filters read besides `data`, and the hash under which they are stored. */
 export interface KnownSubjects {
   readonly subjects: FilterSubjects
   readonly keyedHash: KeyedHash["Type"]
@@ -100,13 +94,9 @@ export interface PublicationValues {
   readonly deliveries: string
 }
 
-/** Decides whether a delivery of an event should be stored under a lease. */
 export type OfferDelivery<P extends Publication> = (delivery: NewDelivery, event: NewEvent, publication: P) => boolean
 
-/**
- * The values for publications. The same event, endpoint and time always give a delivery the same id. `offer` is called
- * once for each delivery; default: none is stored under a lease.
- */
+/** The same event, endpoint and time always give a delivery the same id. `offer` is called for each delivery. */
 export const publicationValues = <P extends Publication>(
   publications: ReadonlyArray<P>,
   offer: OfferDelivery<P> = () => false

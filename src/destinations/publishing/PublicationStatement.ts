@@ -10,10 +10,7 @@ import { type OfferDelivery, type Publication, type PublicationValues, publicati
  * without queueing its deliveries, or send to an endpoint that was deleted or paused in the meantime.
  */
 
-/**
- * The endpoints of a tenant that are not deleted, as JSON: `MatchableEndpoint`s, paused ones included. `tenant` names a
- * row of the surrounding statement that has the tenant's columns.
- */
+/** The tenant's endpoints, paused ones included, as JSON; `tenant` names a row with the tenant's columns. */
 export const matchableEndpoints = (sql: SqlClient.SqlClient, tenant: string): Statement.Fragment =>
   sql.literal(`
     COALESCE((
@@ -42,7 +39,6 @@ const parametersFor = (sql: SqlClient.SqlClient, values: PublicationValues): Pub
   deliveries: sql`${values.deliveries}`
 })
 
-/** The events of one tenant that are published at once, and where they come from. */
 export interface TenantPublication extends Publication {
   /** The provider event that they come from. Default: none. */
   readonly providerEventId?: string
@@ -77,7 +73,6 @@ export interface FurtherDeliveries {
   readonly organizationId: string
   readonly environment: string
   readonly endpointId: string
-  /** The secrets that will sign, the current one first. */
   readonly secretIds: ReadonlyArray<string>
   readonly ids: ReadonlyArray<string>
   /** The key of each one's event. */
@@ -106,9 +101,7 @@ export interface PublicationRules {
   readonly test?: boolean
   /** Condition in the surrounding statement: whether skipped events are stored. Default: always. */
   readonly skippedIf?: Statement.Fragment
-  /**
-   * The lease for offered deliveries; without it, none is leased. With it, the part `queued` returns `id` and `leased`.
-   */
+  /** The lease for offered deliveries; with it, the part `queued` returns `id` and `leased`. */
   readonly lease?: EnqueueLease
   /** Condition on the column with an event's type for storing the event. Default: all are stored. */
   readonly admits?: (column: string) => Statement.Fragment

@@ -3,6 +3,7 @@ import { Clock, Context, Duration, Effect, Layer } from "effect"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
 import type { EventType } from "../../events/Catalog.ts"
 import { encodeEnvelope } from "../../events/Envelope.ts"
+import { neverReceived } from "../../events/NeverReceived.ts"
 import { syntheticEvent } from "../../events/Synthetic.ts"
 import type { PrincipalShape, Tenant } from "../../identity/Principal.ts"
 import {
@@ -22,7 +23,6 @@ import type { QueuedTest } from "../endpoints/Api.ts"
 import { makeEndpointsRepo } from "../endpoints/EndpointsRepo.ts"
 import { makeSyntheticTestsRepo, type TestCandidate, testsPerMinute } from "./SyntheticTestsRepo.ts"
 
-/** Why a test was not sent. */
 export type SendTestError =
   | ResourceNotFound
   | TestEnvironmentRequired
@@ -73,7 +73,8 @@ const make = Effect.gen(function* () {
           traceparent
         })
         yield* audit({ ...principal, action: "endpoint.tested", targetId: id })
-        return { id: deliveryId, eventId: envelope.id, state: "queued", test: true } as const
+        const warnings = neverReceived([type], candidate.filters)
+        return { id: deliveryId, eventId: envelope.id, state: "queued", test: true, warnings } as const
       })
     )
   }, orUnavailable)
@@ -81,20 +82,15 @@ const make = Effect.gen(function* () {
   return { queue, announce }
 })
 
-/** Synthetic test events (contract 10). */
 export class SyntheticTests extends Context.Tag("connected-payments/publishing/SyntheticTests")<
   SyntheticTests,
   {
-    /**
-     * Queues a synthetic event of the type. The endpoint's filters are ignored. The caller must `announce` it after the
-     * commit.
-     */
+    /** Queues a synthetic event, whatever the endpoint's filters; `announce` it after the commit. */
     readonly queue: (
       principal: PrincipalShape,
       id: EndpointId,
       type: EventType
     ) => Effect.Effect<QueuedTest, SendTestError>
-    /** Wakes the workers. */
     readonly announce: Effect.Effect<void>
   }
 >() {

@@ -2,34 +2,33 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
 import { signingSecretIds } from "../../engine/attempts/Signing.ts"
 import type { EventType } from "../../events/Catalog.ts"
+import type { Filters } from "../../events/Filters.ts"
 import type { DeliveryId, EndpointId } from "../../platform/kit/Ids.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import type { NewEvent } from "./Publication.ts"
 import { publicationParts, type TenantPublication } from "./PublicationStatement.ts"
 
-/** The most new synthetic tests per minute and endpoint (contract 10.2). */
 export const testsPerMinute = 5
 
 /** The state that decides whether an endpoint may be tested, and the secrets that sign its tests. */
 export interface TestCandidate {
   readonly active: boolean
   readonly events: ReadonlyArray<EventType>
+  readonly filters: Filters
   /** Whether the organization's account is connected in this environment. */
   readonly connected: boolean
-  /** The secrets that sign new events, the current one first. */
   readonly secretIds: ReadonlyArray<string>
   readonly testsInLastMinute: number
   /** Seconds until the oldest of those is a minute old; 0 if there are none. */
   readonly secondsToNextTest: number
 }
 
-/** The SQL of synthetic tests, private to this slice. */
 export const makeSyntheticTestsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /** Reads the state that decides about a test, of an endpoint whose row is locked. None if there is no such endpoint. */
   find: (tenant: Tenant, id: EndpointId) =>
     Effect.map(
       sql<TestCandidate>`
-        SELECT e.active, COALESCE(e.events, ARRAY['payment.succeeded']) AS events,
+        SELECT e.active, COALESCE(e.events, ARRAY['payment.succeeded']) AS events, e.filters,
           EXISTS (
             SELECT 1 FROM payments.provider_accounts a
             WHERE a.organization_id = e.organization_id AND a.environment = e.environment AND a.status = 'connected'

@@ -27,9 +27,7 @@ import {
   keyErrors
 } from "../endpoints/Integrations.ts"
 
-/**
- * A recovery: the re-send of everything that failed definitively at an endpoint since a given time, and its progress.
- */
+/** The re-send of everything that failed definitively at an endpoint since a time. */
 export const Recovery = Schema.Struct({
   id: RecoveryId,
   endpointId: EndpointId,
@@ -65,7 +63,6 @@ export const StartRecovery = strict(
 )
 export type StartRecovery = typeof StartRecovery.Type
 
-/** The query of an endpoint's recoveries. */
 export const ListRecoveries = strict(
   Schema.Struct({
     limit: pageFields.limit,
@@ -74,7 +71,6 @@ export const ListRecoveries = strict(
 )
 export type ListRecoveries = typeof ListRecoveries.Type
 
-/** Recoveries of an endpoint after an outage (contract 9.4). */
 export class RecoveriesApi extends integrationGroup("recoveries", "Re-sending all failed deliveries to an endpoint")
   .add(
     integrationPost("start", "/endpoints/:id/recover", "Re-send all deliveries to an endpoint that failed since a time")

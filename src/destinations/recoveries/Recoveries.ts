@@ -21,10 +21,7 @@ import { makeEndpointsRepo } from "../endpoints/EndpointsRepo.ts"
 import type { ListRecoveries, Recovery, RecoveryList } from "./Api.ts"
 import { makeRecoveriesRepo, type Step } from "./RecoveriesRepo.ts"
 
-/**
- * Tolerance for a caller that computes 72 hours before now: neither latency nor clock differences should cause a
- * refusal.
- */
+/** Tolerance for latency and clocks, for a caller that computes 72 hours before now. */
 const grace = Duration.minutes(1)
 
 const noEndpoint = () =>
@@ -102,11 +99,7 @@ const make = Effect.gen(function* () {
   return { queue, announce, get, list, step, await: Mailbox.take(started) }
 })
 
-/**
- * Re-sends everything that failed definitively at an endpoint, in the background (contract 9.4).
- *
- * The progress of a recovery is in the database: any process can take its next step.
- */
+/** The progress of a recovery is in the database: any process can take its next step (contract 9.4). */
 export class Recoveries extends Context.Tag("connected-payments/destinations/Recoveries")<
   Recoveries,
   {
@@ -123,7 +116,6 @@ export class Recoveries extends Context.Tag("connected-payments/destinations/Rec
       Recovery,
       ResourceNotFound | EndpointDeleted | RecoveryInProgress | ValidationFailed | ServiceUnavailable
     >
-    /** Wakes the workers, and the loop that takes the steps. */
     readonly announce: Effect.Effect<void>
     readonly get: (
       tenant: Tenant,
@@ -136,9 +128,7 @@ export class Recoveries extends Context.Tag("connected-payments/destinations/Rec
       endpointId: EndpointId,
       query: ListRecoveries
     ) => Effect.Effect<RecoveryList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
-    /** Takes one step of a running recovery; none if there is nothing to do. */
     readonly step: Effect.Effect<Option.Option<Step>, SqlError.SqlError>
-    /** Waits until a recovery is started in this process. */
     readonly await: Effect.Effect<void>
   }
 >() {

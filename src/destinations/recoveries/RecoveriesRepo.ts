@@ -10,9 +10,7 @@ import { makeResendSql } from "../deliveries/DeliveriesRepo.ts"
 import { countSoon } from "../statistics/UnsettledStatements.ts"
 import type { ListRecoveries, Recovery } from "./Api.ts"
 
-/**
- * The most deliveries that one step handles: few, so that a step is short and the queue alternates between endpoints.
- */
+/** Few, so that a step is short and the queue alternates between endpoints. */
 const stepSize = 100
 
 /** The lowest id. */
@@ -64,7 +62,6 @@ const rows = ({ columns, failures, ofEndpoint, sql }: Parts) => ({
           AND (${starting_after ?? null}::uuid IS NULL OR r.id < ${starting_after ?? null}::uuid)
         ORDER BY r.id DESC LIMIT ${limit}`,
 
-  /** Inserts a running recovery, with the number of its failures, counted up to `mostCounted`. */
   insert: (tenant: Tenant, endpointId: EndpointId, id: RecoveryId, since: Date) =>
     Effect.zipRight(
       sql`
@@ -142,7 +139,6 @@ const steps = ({ failures, resendSql, sql }: Parts) => ({
     )
 })
 
-/** The SQL of recoveries, private to this slice. */
 export const makeRecoveriesRepo = Effect.gen(function* () {
   const parts = yield* makeParts
   return { ...rows(parts), ...steps(parts) }

@@ -33,7 +33,6 @@ const outcomes = {
   queued: count("How many still wait, for their first attempt or another one")
 }
 
-/** The deliveries that were created on one day. */
 export const DeliveryDay = Schema.Struct(outcomes).annotations({ identifier: "DeliveryDay" })
 export type DeliveryDay = typeof DeliveryDay.Type
 
@@ -65,7 +64,6 @@ export type Statistics = typeof Statistics.Type
 export const ReadStatistics = strict(Schema.Struct({ days: optional(DaysFromQuery) }))
 export type ReadStatistics = typeof ReadStatistics.Type
 
-/** Counts of payments and deliveries, by day. */
 export class StatisticsApi extends integrationGroup(
   "statistics",
   "Payments and deliveries by day, for charts of the last months"

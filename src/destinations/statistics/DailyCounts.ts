@@ -15,7 +15,6 @@ import { countedUntil, firstStretch, type Position, type Stretch, secondStretch,
 /** The target time of a statement, in milliseconds: if one takes longer, further stretches are shorter. */
 const longStatement = 1000
 
-/** The shortest stretch into which a slot is divided, in milliseconds. */
 const shortestStretch = 5000
 
 /** The pause after steps that counted something: the queue's own work has priority. */
@@ -53,7 +52,6 @@ const makeCount = Effect.gen(function* () {
       })
     )
 
-  /** Recounts groups that may have changed. Returns how many; undefined if none is due. */
   const look: Effect.Effect<number | undefined, SqlError.SqlError> = transaction(sql)(
     Effect.zipRight(
       Effect.zipRight(repo.lockedProgress, alongIndex(sql)),
@@ -75,7 +73,6 @@ const makeCount = Effect.gen(function* () {
       )
     })
 
-  /** Takes one step of each kind. Returns whether there may be more to do. */
   const round = Effect.gen(function* () {
     const steps = [yield* inTime(step(1)), yield* inTime(step(2)), yield* look]
     if (steps.some((counted) => counted !== undefined && counted > 0)) yield* Effect.sleep(pause)
@@ -94,7 +91,6 @@ const interval = "15 seconds"
 
 const none = { count: 0, amount: "0" }
 
-/** Merges the rows of a day and currency, which are adjacent, into one. */
 const toPaymentDays = (rows: ReadonlyArray<PaymentRow>): ReadonlyArray<PaymentDay> => {
   const days = new Map<string, PaymentDay>()
   for (const { amount, count, currency, date, kind } of rows) {
@@ -161,12 +157,8 @@ export class DailyCounts extends Context.Tag("connected-payments/destinations/Da
   {
     /** The counts of the last days, 1 to 90, the current UTC day included. */
     readonly read: (tenant: Tenant, days: number) => Effect.Effect<Statistics, RateLimitExceeded | ServiceUnavailable>
-    /**
-     * Counts everything that is due, in small steps: see `Slots.ts`. Any number of processes may run it at the same
-     * time.
-     */
+    /** Counts what is due, in small steps: see `Slots.ts`. Any number of processes may run it. */
     readonly count: Effect.Effect<void, ServiceUnavailable>
-    /** Removes the counts of days that can no longer be requested. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

@@ -8,7 +8,6 @@ import { makeCountStatements, type Pass } from "./CountStatements.ts"
 import { keptDays, type Position, type Stretch } from "./Slots.ts"
 import { lookAgain } from "./UnsettledStatements.ts"
 
-/** How long the refunded amount of a partly refunded charge is kept. */
 const rememberedRefunds = "400 days"
 
 export interface PaymentRow {
@@ -43,7 +42,6 @@ const toProgress = (rows: ReadonlyArray<PassRow>): Progress => {
   return { first: positionOf(1), second: positionOf(2), now: rows[0]?.now.getTime() ?? 0 }
 }
 
-/** The SQL of daily counts and of their progress, private to this slice. */
 export const makeDailyCountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   /** The tenant's counts `k` since a day. For a slot that is not settled, the first count is shown. */
   const shown = (tenant: Tenant, from: string) =>
@@ -109,7 +107,6 @@ export const makeDailyCountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         WHERE ${shown(tenant, from)} AND k.endpoint_id = ANY (${ids}::uuid[])
         GROUP BY k.endpoint_id, k.day HAVING sum(k.delivered + k.failed + k.queued) > 0 ORDER BY k.day`,
 
-    /** Removes the counts of days that can no longer be requested. */
     removeOld: Effect.all([
       removeOldDays("payment_counts", "currency", "kind"),
       removeOldDays("delivery_counts", "endpoint_id"),

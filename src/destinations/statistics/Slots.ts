@@ -13,10 +13,7 @@ export const slotMillis = 5 * 60 * 1000
 /** How long after its time a row is first counted, in milliseconds: by then most statements have ended. */
 export const firstAfter = 15 * 1000
 
-/**
- * How long after its end a slot is counted again, in milliseconds: longer than any statement takes, and than processes'
- * clocks differ.
- */
+/** In milliseconds: longer than any statement takes, and than processes' clocks differ. */
 export const settledAfter = 15 * 60 * 1000
 
 /**
@@ -31,7 +28,6 @@ export const resentWithin = Duration.toMillis(deliveryWindow) + Duration.toMilli
 /** How many days of counts are kept: as many as can be requested. */
 export const keptDays = 90
 
-/** The start of the slot that contains a time, both in Unix milliseconds. */
 export const slotOf = (millis: number): number => Math.floor(millis / slotMillis) * slotMillis
 
 /** A stretch of time to count, within one slot: all in Unix milliseconds. */
@@ -48,10 +44,7 @@ export interface Position {
   readonly until: number
 }
 
-/**
- * The next stretch for the first count; undefined if it is not time yet. Never one that is already settled. `since` is
- * where the uninterrupted count begins.
- */
+/** Never one that is already settled. `since` is where the uninterrupted count begins. */
 export const firstStretch = (
   { since, until: counted }: Position,
   settled: Position,
@@ -68,7 +61,6 @@ export const firstStretch = (
   return { slot, from, until, since: from === counted ? since : from }
 }
 
-/** The next stretch for the second count; undefined if it is not time yet. */
 export const secondStretch = (
   { since, until }: Position,
   now: number,

@@ -28,10 +28,8 @@ export const StreamQuery = strict(
 )
 export type StreamQuery = typeof StreamQuery.Type
 
-/** The media type of server-sent events. */
 export const eventStreamType = "text/event-stream"
 
-/** The live stream of the sandbox's events (contract 15.1). */
 export class EventStreamApi extends integrationGroup(
   "eventStream",
   "The sandbox's events as a stream, for a developer's machine"

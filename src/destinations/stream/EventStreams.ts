@@ -8,13 +8,12 @@ import {
   TestEnvironmentRequired,
   ValidationFailed
 } from "../../platform/errors/Errors.ts"
-import { makeFairSemaphore } from "../../platform/kit/Fibers.ts"
+import { makeFairSemaphore } from "../../platform/kit/Concurrency.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
 import { makeStreamPoller, type Poll, settledTime } from "./StreamPoller.ts"
 import { lookBack, type Micros, makeStreamRepo, type StreamedRow, usedSince } from "./StreamRepo.ts"
 
-/** The most concurrent streams of one organization in one process. */
 export const streamsPerOrganization = 5
 
 /** The heartbeat interval of a stream without events: shorter than the idle timeouts that cut connections. */
@@ -37,7 +36,6 @@ export interface EventStreamsOptions {
   readonly eventStreamLimit: number
 }
 
-/** Options of a stream. */
 export interface OpenStream {
   /** Types of the catalog; empty for all. */
   readonly types: ReadonlyArray<string>
@@ -45,7 +43,6 @@ export interface OpenStream {
   readonly after: Micros | null
   /** Whether the stream stays open once all events so far were sent. */
   readonly follow: boolean
-  /** Whether the process has begun to stop. */
   readonly isStopping: () => boolean
 }
 
@@ -104,7 +101,6 @@ const isoOf = (time: Micros): string => new Date(time / 1000).toISOString()
 class Progress {
   /** All events before this time have been sent. */
   settled: Micros
-  /** Whether there may be more events than the last read found. */
   behind = true
   /** The number of the last poll that was processed. */
   seen = 0
@@ -121,7 +117,6 @@ class Progress {
     return [...this.#known.keys()]
   }
 
-  /** Records a page that was read after a poll. Returns the page's messages. */
   advance(rows: ReadonlyArray<StreamedRow>, { number, settled }: Poll): string {
     this.#remember(rows)
     this.behind = rows.length === pageSize
@@ -240,7 +235,6 @@ const makeOpen = (
         })
         .pipe(Effect.map((rows) => progress.advance(rows, poll)))
 
-    /** The messages of the next page; empty if there are none. */
     const look = Effect.suspend(() => {
       const poll = poller.latest()
       // A settled time stays settled, so one poll serves many pages

@@ -13,37 +13,27 @@ import { type Micros, type makeStreamRepo, type UsedDay, usedSince } from "./Str
  * can't see yet is still open, and so began at that time or later.
  */
 
-/** The interval between polls. */
 const interval = "250 millis"
 
-/**
- * How much earlier than the oldest open transaction the settled time is, in microseconds: a session appears among the
- * open ones a moment after it has taken its time.
- */
+/** In microseconds: a session appears among the open ones a moment after it has taken its time. */
 export const margin = 5_000_000
 
 /** The longest time for which an open transaction delays the settled time, in microseconds. */
 export const longestTransaction = 600_000_000
 
-/** The result of one poll. */
 export interface Poll {
   readonly number: number
   /** The settled time: events that a statement beginning now can't see were created at this time or later. */
   readonly settled: Micros
   /** The settled time for this poll's own statement. */
   readonly settledBefore: Micros
-  /**
-   * Whether the organization may have events from `settledBefore` on: this poll saw one, did not ask about the
-   * organization, or found a day newly in use.
-   */
+  /** Whether the organization may have events from `settledBefore` on. */
   readonly isActive: (organizationId: OrganizationId) => boolean
   /** The days before yesterday that this poll found in use. */
   readonly usedDays: ReadonlyArray<UsedDay>
-  /** Whether the key was found revoked or expired. */
   readonly isRevoked: (keyId: string) => boolean
 }
 
-/** The properties of an open stream that polls use. */
 export interface Listener {
   readonly organizationId: OrganizationId
   /** Null if it was not opened with a key. */
@@ -54,7 +44,6 @@ export interface Listener {
 export const settledTime = ({ now, oldest }: { readonly now: Micros; readonly oldest: Micros }): Micros =>
   Math.max(Math.min(now, oldest) - margin, now - longestTransaction)
 
-/** The polling of a process. */
 export interface StreamPoller {
   /** Adds a listener until the scope closes. Polling runs while there is any. */
   readonly join: (listener: Listener) => Effect.Effect<void, never, Scope.Scope>

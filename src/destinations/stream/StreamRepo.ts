@@ -2,10 +2,7 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 
-/**
- * A time by the database's clock, in whole microseconds since 1970. This is PostgreSQL's own precision, so no event
- * falls between two values, and a number represents it exactly.
- */
+/** In microseconds since 1970: PostgreSQL's own precision, so no event falls between two values. */
 export type Micros = number
 
 /** How far back a stream can be resumed. In microseconds. */
@@ -40,15 +37,11 @@ export const usedSince = (days: ReadonlyArray<UsedDay>, from: Micros): ReadonlyA
   ...new Set(days.filter(({ usedAt }) => usedAt >= from - noteDelay).map(({ day }) => day))
 ]
 
-/** A query for an organization's sandbox events. */
 export interface ReadStream {
   readonly organizationId: OrganizationId
   readonly from: Micros
-  /** From `usedSince`. */
   readonly days: ReadonlyArray<string>
-  /** Empty for all types. */
   readonly types: ReadonlyArray<string>
-  /** Ids to leave out. */
   readonly except: ReadonlyArray<string>
   readonly limit: number
 }
@@ -66,7 +59,6 @@ export interface StreamNews {
   readonly usedDays: ReadonlyArray<UsedDay>
 }
 
-/** The SQL of event streams, private to this slice. */
 export const makeStreamRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const micros = (time: string) => sql.literal(`floor(extract(epoch FROM ${time}) * 1000000)::float8`)
   const time = (value: Micros) => sql`(timestamptz 'epoch' + ${value}::float8 * interval '1 microsecond')`
@@ -83,16 +75,12 @@ export const makeStreamRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       )
     ])}`
   return {
-    /**
-     * The state of the database for all streams at once. Misses sessions of roles that this one may not inspect; the
-     * service's own sessions have its role.
-     */
+    /** For all streams at once. Misses sessions of roles that this one may not inspect. */
     news: (of: {
       /** Ids of sandbox keys, each with its organization. */
       readonly keys: ReadonlyArray<readonly [id: string, organizationId: OrganizationId]>
       readonly organizations: ReadonlyArray<OrganizationId>
       readonly since: Micros
-      /** The days to search for their events, as in `ReadStream`. */
       readonly days: ReadonlyArray<string>
     }): Effect.Effect<StreamNews, SqlError.SqlError> =>
       Effect.map(

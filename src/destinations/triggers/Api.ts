@@ -25,7 +25,6 @@ export const TriggerEvent = strict(
 )
 export type TriggerEvent = typeof TriggerEvent.Type
 
-/** Makes events happen in the sandbox (contract 15.4). */
 export class EventTriggersApi extends integrationGroup("eventTriggers", "Events on request, for development").add(
   integrationPost("create", "/event-triggers", "Make an event happen in the sandbox")
     .setHeaders(IdempotencyHeaders)

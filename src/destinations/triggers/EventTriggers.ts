@@ -20,7 +20,6 @@ import { newId } from "../../platform/kit/Ids.ts"
 import { makeSyntheticTestsRepo } from "../publishing/SyntheticTestsRepo.ts"
 import type { TriggeredEvent } from "./Api.ts"
 
-/** Why nothing was triggered. */
 export type TriggerError =
   | TestEnvironmentRequired
   | ProviderAccountNotConnected
@@ -90,7 +89,6 @@ const make = Effect.gen(function* () {
   }
 })
 
-/** Makes events happen in the sandbox (contract 15.4). */
 export class EventTriggers extends Context.Tag("connected-payments/destinations/EventTriggers")<
   EventTriggers,
   {

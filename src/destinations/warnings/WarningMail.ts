@@ -15,10 +15,7 @@ export interface EndpointFailures extends Tenant {
   readonly name: string
   readonly url: string
   readonly active: boolean
-  /**
-   * The number of definitive failures in the last 24 hours (`mostCounted` means that or more), and the time of the
-   * first.
-   */
+  /** Within the last 24 hours; `mostCounted` means that or more. */
   readonly count: number
   readonly since: Date
   /** The most frequent first. */

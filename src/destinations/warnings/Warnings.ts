@@ -9,7 +9,6 @@ import { orUnavailable } from "../../platform/storage/Database.ts"
 import { warningMail } from "./WarningMail.ts"
 import { type FailingEndpoint, makeWarningsRepo } from "./WarningsRepo.ts"
 
-/** How often to look for failures. */
 const interval = "1 minute"
 
 /** A round ends after this many consecutive warnings that the mail server did not accept: it may accept none at all. */
@@ -19,7 +18,6 @@ const mostFailuresInARow = 5
 const refusedFor = "1 hour"
 
 export interface WarningsOptions {
-  /** The URL at which integrators reach the service, without a trailing slash. */
   readonly publicUrl: string
 }
 
@@ -55,7 +53,6 @@ const make = Effect.fnUntraced(function* (options: WarningsOptions) {
       all.filter(({ role }) => entersEverything(role)).map(({ email }) => email)
     )
 
-  /** Sends one warning. Returns whether the mail server did not take it for now. */
   const warn = Effect.fnUntraced(function* (endpoint: FailingEndpoint) {
     const claim = yield* repo.claim(endpoint)
     if (Option.isNone(claim)) {
@@ -99,7 +96,6 @@ const make = Effect.fnUntraced(function* (options: WarningsOptions) {
   return { scan: scan() }
 })
 
-/** Looks for failing endpoints in the background. */
 export const warningsLayer: Layer.Layer<never, never, Warnings | SqlClient.SqlClient> = housekeepingLayer(
   "warnings",
   Effect.map(Warnings, ({ scan }) => ({ "failing endpoints": scan })),

@@ -5,10 +5,8 @@ import { mostCounted } from "../../platform/kit/Request.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import type { EndpointFailures } from "./WarningMail.ts"
 
-/** How many definitive failures within 24 hours cause a warning (contract 9.7). */
 export const warningThreshold = 3
 
-/** The most reasons that a mail names. */
 const maxReasons = 5
 
 /** How long a process may take from claiming a warning to handing it over, before another process may claim it. */
@@ -56,14 +54,10 @@ export const failingEndpoints = (sql: SqlClient.SqlClient) => sql<FailingEndpoin
   )
   ORDER BY w.quiet_until NULLS FIRST`
 
-/** The SQL of warnings, private to this slice. */
 export const makeWarningsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   due: failingEndpoints(sql),
 
-  /**
-   * Claims a warning for this process. Returns until when; none if another process has claimed it, or it was sent
-   * within a day.
-   */
+  /** Claims a warning; none if another process has it, or it was sent within a day. */
   claim: ({ endpointId, environment, organizationId }: FailingEndpoint) =>
     Effect.map(
       sql<{ readonly until: string }>`

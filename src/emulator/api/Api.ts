@@ -100,7 +100,6 @@ const echoed = (request: HttpRequest, { replayOf, status }: Answer): Readonly<Re
   }
 }
 
-/** Answers the other platform, which can access only its own account. */
 const answerToAnother = (request: HttpRequest): Effect.Effect<HttpReply, ProviderError> => {
   const account = request.header("stripe-account") ?? /^\/v1\/accounts\/(\w+)/.exec(request.path)?.[1]
   if (account !== undefined) return accountInvalid(account)

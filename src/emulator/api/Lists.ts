@@ -13,7 +13,6 @@ export const pageParams = {
 
 export type PageRequest = Schema.Struct.Type<typeof pageParams>
 
-/** A list that is stored in full within its object, or a page of one. */
 export const storedList = <Item>(data: ReadonlyArray<Item>, url: string, has_more = false): List<Item> => ({
   object: "list",
   data,
@@ -31,11 +30,7 @@ interface ListSource<Item> {
   readonly matches?: (item: Item) => boolean
 }
 
-/**
- * Returns one page: the matching items after (or before) the cursor. The cursor itself need not match the filter.
- *
- * Errors: `resource_missing` (400) for an unknown cursor; both cursors at once (400).
- */
+/** Errors (400): `resource_missing` for an unknown cursor, which need not match the filter; both cursors. */
 export const page = <Item extends { readonly id: string }>(
   { items, matches = () => true, noun, url }: ListSource<Item>,
   { ending_before, limit = defaultLimit, starting_after }: PageRequest
@@ -54,7 +49,6 @@ export const page = <Item extends { readonly id: string }>(
   return Effect.succeed(storedList(data, url, candidates.length > limit))
 }
 
-/** The parameters of the lists of refunds and disputes. */
 export const paymentListParams = Schema.Struct({
   ...pageParams,
   charge: Params.optional(Params.text()),

@@ -1,4 +1,5 @@
 import { Effect, ParseResult, Schema } from "effect"
+import type { WordsOf } from "../Nulls.ts"
 import { invalid, type ProviderError, refuse } from "../ProviderError.ts"
 import type { FormInput } from "./Form.ts"
 
@@ -84,7 +85,6 @@ export const positive: Schema.Schema<number, unknown> = leaf(Schema.Number, (raw
   return value > 0 ? { value } : { refused: `Invalid number: ${shown(raw)}` }
 })
 
-/** A percentage above 0 and up to 100, with at most 4 decimal places. */
 export const percent: Schema.Schema<number, unknown> = leaf(Schema.Number, (raw) => {
   const value = typeof raw === "string" && /^\d{1,3}(?:\.\d{1,4})?$/.test(raw) ? Number(raw) : 0
   return value > 0 && value <= 100 ? { value } : { refused: `Invalid percentage: ${shown(raw)}` }
@@ -104,12 +104,8 @@ const among = <Word extends string>(words: ReadonlyArray<string>): Schema.Schema
 export const oneOf = <const Words extends readonly [string, ...Array<string>]>(...words: Words) =>
   among<Words[number]>(words)
 
-type WordsOf<Text extends string> = Text extends `${infer First} ${infer Rest}` ? First | WordsOf<Rest> : Text
-
-/** One of the words of the text, which are separated by spaces. */
 export const oneOfWords = <const Text extends string>(text: Text) => among<WordsOf<Text>>(text.split(" "))
 
-/** A URL to which a browser may be redirected: absolute, http or https. */
 export const url: Schema.Schema<string, unknown> = leaf(
   Schema.String,
   (raw) =>
@@ -163,7 +159,6 @@ export type MetadataPatch = Readonly<Record<string, string>> | ""
 const maximumKeys = 50
 const tooManyKeys = `Metadata can have at most ${maximumKeys} keys`
 
-/** Metadata: at most 50 keys of at most 40 characters, values of at most 500. */
 export const metadata: Schema.Schema<MetadataPatch, unknown> = leaf(
   Schema.Union(Schema.Literal(""), Schema.Record({ key: Schema.String, value: Schema.String })),
   (raw) => {
@@ -207,7 +202,6 @@ export const range = Schema.Union(
   })
 )
 
-/** Whether a moment is in the range; always true without a range. */
 export const inRange = (moment: number, within: typeof range.Type | undefined): boolean =>
   within === undefined ||
   (typeof within === "number"

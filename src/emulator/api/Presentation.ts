@@ -4,7 +4,6 @@ import { isKind } from "../Records.ts"
 import type { Scoped } from "../store/Store.ts"
 import { type Field, type Fields, fieldsOf, type Shape } from "./Shapes.ts"
 
-/** The fields to expand, as a tree of their names. */
 export interface Expansion {
   readonly [field: string]: Expansion
 }
@@ -142,14 +141,18 @@ const presentFields = (objects: Scoped, fields: Fields, value: object, expansion
       delete shown[name]
     }
   }
-  return shown
+  return inOrder(shown)
 }
 
-/** A stored object as the provider shows it: references are ids unless they are expanded. */
+/** The provider's order of fields: the id, the kind, then all others by name. */
+const inOrder = (fields: Plain): Plain => {
+  const place = (name: string) => (name === "id" || name === "object" ? ` ${name}` : name)
+  return Object.fromEntries(Object.entries(fields).toSorted(([a], [b]) => (place(a) < place(b) ? -1 : 1)))
+}
+
 export const present = (objects: Scoped, shape: Shape, value: object, expansion: Expansion): Plain =>
   presentFields(objects, fieldsOf(shape), value, expansion)
 
-/** An answer as the provider shows it, which may be a page of objects. */
 export const presentAnswer = (objects: Scoped, shape: AnswerShape, value: object, expansion: Expansion): Plain => {
   if ("object" in shape) return present(objects, shape.object, value, expansion)
   const page: Plain = { ...value }

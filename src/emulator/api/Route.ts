@@ -15,7 +15,6 @@ export interface RequestContext extends EventOrigin {
   readonly platform: { readonly id: string; readonly objects: Scoped }
   readonly baseUrl: string
   readonly emit: (happening: Happening) => void
-  /** Stores an object and reports its change as an event. */
   readonly save: <K extends Kind & Shape>(
     kind: K,
     object: Records[K] & { readonly id: string },
@@ -24,7 +23,6 @@ export interface RequestContext extends EventOrigin {
   ) => void
 }
 
-/** Where and why a change happens. */
 interface Cause {
   readonly account: string
   /** Unix seconds. */
@@ -62,7 +60,6 @@ export const requestContext = (
   }
 }
 
-/** An operation whose parameters have been decoded, ready to run in a transaction. */
 export type Prepared = (context: RequestContext) => Effect.Effect<object, ProviderError>
 
 export interface Route {
@@ -118,7 +115,6 @@ const idsOf = (pattern: ReadonlyArray<string>, segments: ReadonlyArray<string>):
   return ids
 }
 
-/** Finds the operation of a method and a path (already percent-decoded, segment by segment). */
 export const makeRouter = (
   routes: ReadonlyArray<Route>
 ): ((method: string, segments: ReadonlyArray<string>) => Matched | undefined) => {

@@ -1,7 +1,6 @@
 import type { Kind } from "../Records.ts"
 import type { Scoped } from "../store/Store.ts"
 
-/** The kind of object in an answer, which decides what can be expanded. */
 export type Shape =
   | "account"
   | "account_link"
@@ -64,7 +63,6 @@ const soldItems = (path: string): Field => ({
   url: (id) => `/v1/${path}/${id}/line_items`
 })
 
-/** The fields of each shape that can be expanded or that hold objects. */
 const expandable: { readonly [S in Shape]?: Fields } = {
   balance_transaction: { source: { how: "variant", shapes: ["charge", "refund", "payout", "dispute"] } },
   charge: {

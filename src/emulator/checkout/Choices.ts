@@ -8,7 +8,6 @@ import { activePromotionCode, currentPromotionCode } from "../resources/Promotio
 import { checkMinimum, checkTotal, dueNow, sumOf } from "../resources/Sales.ts"
 import { discounted, fits, fullPrice } from "./Discounts.ts"
 
-/** A payer's choices on the page; undefined ones change nothing. */
 export interface Choices {
   /** The amount in the smallest currency unit, if the price lets the payer choose it. */
   readonly amount: number | undefined
@@ -108,7 +107,6 @@ interface Applied {
 
 const invalidCode = invalid("promotion_code", "This code is invalid.")
 
-/** The discount to apply: the chosen one, otherwise the current one if it is still valid. */
 const discountOf = (
   context: RequestContext,
   session: Session,
@@ -140,13 +138,7 @@ const priced = (session: Session, items: ReadonlyArray<LineItem>, discounts: Ses
   total_details: { amount_discount: sumOf(items, "amount_discount"), amount_shipping: 0, amount_tax: 0 }
 })
 
-/**
- * Applies the payer's choices to the session, recalculates its prices and stores it.
- *
- * Errors (400), each with the form's field as `param`: a fixed or out-of-range quantity or amount, an upsell that is
- * not offered, a code that is unknown, used up or has no effect on this order, a total too large or too small to
- * charge.
- */
+/** Recalculates the prices. Errors (400), each with the form's field as `param`. */
 export const withChoices = Effect.fnUntraced(function* (
   context: RequestContext,
   { order, session }: OpenCheckout,

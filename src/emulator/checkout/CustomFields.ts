@@ -1,9 +1,8 @@
 import { Effect, Schema } from "effect"
 import * as Params from "../api/Params.ts"
+import { nulls } from "../Nulls.ts"
 import { type ProviderError, refuse } from "../ProviderError.ts"
 import type { Session } from "../Records.ts"
-
-/** The custom fields and the phone number that a session collects from its payer. */
 
 const alphanumeric = (max: number) => Params.matching(new RegExp(`^[a-zA-Z0-9]{1,${max}}$`), "alphanumeric text")
 
@@ -55,7 +54,6 @@ const lengths = (bounds: { readonly minimum_length?: number; readonly maximum_le
   maximum_length: bounds?.maximum_length ?? null
 })
 
-/** A new session's fields, without answers. */
 export const customFieldsOf = (fields: CustomFieldParams = []): ReadonlyArray<CustomField> =>
   fields.map(({ dropdown, key, label, numeric, optional = false, text, type }) => ({
     key,
@@ -70,14 +68,8 @@ export const customFieldsOf = (fields: CustomFieldParams = []): ReadonlyArray<Cu
   }))
 
 export const noDetails = {
-  address: null,
-  business_name: null,
-  email: null,
-  individual_name: null,
-  name: null,
-  phone: null,
-  tax_exempt: "none",
-  tax_ids: null
+  ...nulls("address business_name email individual_name name phone tax_ids"),
+  tax_exempt: "none"
 } as const
 
 /** What the payer entered on the page; undefined or "" for nothing. */
@@ -109,7 +101,6 @@ const answeredField = (field: CustomField, answer: string): Effect.Effect<Custom
     : Effect.succeed({ ...field, text: { ...field.text, value: answer } })
 }
 
-/** Adds the payer's answers to the session; refuses missing or invalid ones. */
 export const withAnswers = (session: Session, { fields, phone = "" }: Answers): Effect.Effect<Session, ProviderError> =>
   Effect.gen(function* () {
     if (session.phone_number_collection?.enabled === true && phone === "") {

@@ -22,14 +22,10 @@ const spread = (items: ReadonlyArray<LineItem>, amount: number): ReadonlyArray<n
   })
 }
 
-/** Items without any discount. */
 export const fullPrice = (items: ReadonlyArray<LineItem>): ReadonlyArray<LineItem> =>
   items.map((item) => ({ ...item, amount_discount: 0, amount_total: item.amount_subtotal }))
 
-/**
- * Applies a coupon to the items: a percentage off each, or a fixed amount spread over them. Items whose product is not
- * eligible keep their price. Amounts are in the smallest currency unit, and never negative.
- */
+/** A percentage off each, or a fixed amount spread over them; never negative. */
 export const discounted = (items: ReadonlyArray<LineItem>, coupon: Coupon): ReadonlyArray<LineItem> => {
   const eligible = items.filter((item) => isEligible(item, coupon))
   const off =
@@ -41,6 +37,5 @@ export const discounted = (items: ReadonlyArray<LineItem>, coupon: Coupon): Read
   })
 }
 
-/** Whether a coupon applies to any item; a fixed amount must be in the same currency. */
 export const fits = (items: ReadonlyArray<LineItem>, currency: string, coupon: Coupon): boolean =>
   (coupon.amount_off === null || coupon.currency === currency) && items.some((item) => isEligible(item, coupon))

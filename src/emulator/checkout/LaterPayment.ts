@@ -21,7 +21,6 @@ export const canPayLater = ({ amount_total, currency, mode }: Session): boolean 
 /** How long a slip or a code is valid, in seconds. */
 const validity: { readonly [M in LaterMethod]: number } = { boleto: 3 * 24 * 60 * 60, pix: 24 * 60 * 60 }
 
-/** The number of a slip, the same for all. */
 const number = "01010101010101010101010101010101010101010101010"
 
 const nextActionOf = (method: LaterMethod, expiresAt: number): PaymentIntent["next_action"] =>
@@ -42,7 +41,6 @@ const optionsOf = (method: LaterMethod): NonNullable<PaymentIntent["payment_meth
     ? { boleto: { expires_after_days: 3 } }
     : { pix: { expires_after_seconds: validity.pix, expires_at: null } }
 
-/** The payment intent once the payer has the slip or the code. */
 const waiting = (context: RequestContext, intent: PaymentIntent, method: LaterMethod): PaymentIntent => ({
   ...intent,
   next_action: nextActionOf(method, context.now + validity[method]),
@@ -52,13 +50,7 @@ const waiting = (context: RequestContext, intent: PaymentIntent, method: LaterMe
   status: "requires_action"
 })
 
-/**
- * Completes an open session with a method that pays later: it is complete but unpaid (`payment_status`) until
- * {@link settle}.
- *
- * Events: `payment_intent.created` (at the first attempt), `payment_intent.requires_action`,
- * `checkout.session.completed`. Error (400): an order that cannot be paid later; see {@link canPayLater}.
- */
+/** Complete but unpaid until {@link settle}. Error (400): an order that cannot be paid later. */
 export const payLater = Effect.fnUntraced(function* (
   context: RequestContext,
   checkout: OpenCheckout,
@@ -109,13 +101,7 @@ const unpaidIntent = (context: RequestContext, session: Session): Effect.Effect<
     : invalid("session", `Session ${session.id} does not wait for a payment.`)
 }
 
-/**
- * Settles a session that was completed unpaid: its payment arrives, or its slip or code expires.
- *
- * Events: `charge.succeeded`, `payment_intent.succeeded`, `checkout.session.async_payment_succeeded`; or
- * `payment_intent.payment_failed`, `checkout.session.async_payment_failed`. Error (400): a session that does not wait
- * for a payment.
- */
+/** Its payment arrives, or its slip or code expires. Error (400): a session that does not wait for a payment. */
 export const settle = Effect.fnUntraced(function* (
   context: RequestContext,
   before: Session,

@@ -42,14 +42,7 @@ const paymentFor = (
   )
 }
 
-/**
- * Completes a session that sells a subscription: customer, first payment (none if everything sold is in a trial),
- * subscription and first invoice.
- *
- * Events: `customer.created`; `payment_intent.created`, `charge.succeeded`, `payment_intent.succeeded` if there is
- * something to pay; `customer.subscription.created`, `invoice.created`, `invoice.finalized`, `invoice.paid`,
- * `invoice.payment_succeeded`, `checkout.session.completed`.
- */
+/** Customer, first payment (none if everything sold is in a trial), subscription and first invoice. */
 const subscribe = (context: RequestContext, checkout: OpenCheckout, email: string | null): Session => {
   const { order, session } = checkout
   const customer = createCustomer(context, email)
@@ -80,7 +73,6 @@ const subscribe = (context: RequestContext, checkout: OpenCheckout, email: strin
   })
 }
 
-/** What the payer entered on the page. */
 export interface Payer extends Choices {
   readonly email: string | null
 }
@@ -101,24 +93,14 @@ const payOnce = (context: RequestContext, checkout: OpenCheckout, email: string 
   return complete(context, session, email, { customer, payment_intent: intent.id, payment_status: "paid" })
 }
 
-/**
- * Pays an open session with the payer's choices: payment intent and charge succeed, the session is complete. An order
- * of 0 is completed without a payment (`no_payment_required`).
- *
- * Events: `payment_intent.created` (at the first attempt), `charge.succeeded`, `payment_intent.succeeded`,
- * `checkout.session.completed`; for a subscription see {@link subscribe}.
- */
+/** An order of 0 is completed without a payment (`no_payment_required`). */
 export const pay = Effect.fnUntraced(function* (context: RequestContext, checkout: OpenCheckout, payer: Payer) {
   const chosen = yield* withChoices(context, checkout, payer)
   const email = emailOf(chosen.session, payer)
   return chosen.session.mode === "subscription" ? subscribe(context, chosen, email) : payOnce(context, chosen, email)
 })
 
-/**
- * Declines the card: the session stays open, and the same payment intent can succeed later.
- *
- * Events: `payment_intent.created` (at the first attempt), `charge.failed`, `payment_intent.payment_failed`.
- */
+/** The session stays open, and the same payment intent can succeed later. */
 export const declinePayment = Effect.fnUntraced(function* (
   context: RequestContext,
   checkout: OpenCheckout,

@@ -82,10 +82,7 @@ export const fail = (context: RequestContext, waiting: PaymentIntent, email: str
 export type Outcome = Pick<Session, "payment_status"> &
   Partial<Pick<Session, "customer" | "invoice" | "payment_intent" | "subscription">>
 
-/**
- * Completes a session, redeems its code and counts it on its payment link. Event: `checkout.session.completed`, and
- * `payment_link.updated` if that closes the link.
- */
+/** Events: `checkout.session.completed`, and `payment_link.updated` if that closes the link. */
 export const complete = (
   context: RequestContext,
   session: Session,

@@ -10,13 +10,11 @@ import { nextPeriodEnd } from "./Calendar.ts"
 import { discounted, fullPrice } from "./Discounts.ts"
 import { fail, succeed } from "./PaymentSteps.ts"
 
-/** The renewal at the end of a subscription's period: the card pays, or is declined. */
 export interface RenewalOrder {
   readonly id: string
   readonly outcome: "paid" | "failed"
 }
 
-/** The subscription in its next period: active, or past due if the card was declined. */
 const renewed = (before: Subscription, outcome: RenewalOrder["outcome"]): Subscription => ({
   ...before,
   items: {
@@ -38,10 +36,7 @@ const lineItems = (subscription: Subscription): ReadonlyArray<LineItem> =>
     makeItem({ price, product: { name: price.nickname }, quantity }, false)
   )
 
-/**
- * The next period's items with their prices, less a discount that still applies when that period begins. Does not use
- * the present time, since a renewal may be early.
- */
+/** Not by the present time, since a renewal may be early. */
 const pricedItems = ({ objects }: RequestContext, subscription: Subscription) => {
   const begins = Math.max(...subscription.items.data.map(({ current_period_end }) => current_period_end))
   const [id] = subscription.discounts

@@ -8,8 +8,8 @@ import type { Service } from "../Service.ts"
 import { runTrigger } from "../triggers/Run.ts"
 import { triggers } from "../triggers/TriggerList.ts"
 import { apiVersions } from "../Versions.ts"
-import { changeAccount, ensureAccount, isTarget, orderPayout, orderRenewal, setUpsell } from "./ControlActions.ts"
-import { amount, currency, decodeInput, maybe, metadata } from "./ControlInput.ts"
+import { changeAccount, ensureAccount, isTarget, orderRenewal, setUpsell } from "./ControlActions.ts"
+import { decodeInput, maybe } from "./ControlInput.ts"
 import { type Faults, faultKinds } from "./Faults.ts"
 
 const webhookBody = Schema.parseJson(
@@ -33,21 +33,6 @@ const faultBody = Schema.parseJson(
     path: maybe(Schema.String)
   })
 )
-const payoutState = Schema.Literal("pending", "in_transit", "paid", "failed", "canceled")
-const payoutBody = Schema.parseJson(
-  Schema.Union(
-    Schema.Struct({
-      account: Schema.String,
-      amount,
-      currency,
-      state: payoutState,
-      automatic: maybe(Schema.Boolean),
-      metadata: maybe(metadata)
-    }),
-    Schema.Struct({ account: Schema.String, id: Schema.String, state: payoutState })
-  )
-)
-
 const triggerBody = Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
 
 const renewalBody = Schema.parseJson(
@@ -58,10 +43,7 @@ const upsellBody = Schema.parseJson(
   Schema.Struct({ account: Schema.String, price: Schema.String, upsell: Schema.NullOr(Schema.String) })
 )
 
-/**
- * Lists an account's events with their notification states, oldest first, then its thin events; an unsent event has no
- * state. Without an account, lists the platform's.
- */
+/** Events with their notification states, oldest first, then thin ones; the platform's without an account. */
 const listEvents = (service: Service, notifier: Notifier, query: string) => {
   const account = new URLSearchParams(query).get("account") ?? service.platformId
   return service.store.transact((transaction) => {
@@ -100,8 +82,6 @@ type Answer = Effect.Effect<object, ProviderError | EmulatorError>
  * - `POST /_emulator/accounts {id?}`: returns a connected account, created if missing
  * - `POST /_emulator/accounts/:id {revoke: true} | {restore: true} | {controlled}`: sets whether the platform may act
  *   for the account, and whether it controls the account (and so sees its bank accounts)
- * - `POST /_emulator/payouts {account, amount, currency, state, automatic?, metadata?} | {account, id, state}`: creates
- *   a payout, or moves one to its next state
  * - `POST /_emulator/renewals {account, id, outcome}`: begins a subscription's next period, `paid` or `failed`, or ends
  *   a subscription that was canceled at the end of its period
  * - `POST /_emulator/upsells {account, price, upsell}`: offers payers an upsell for a recurring price, as an owner does
@@ -126,8 +106,6 @@ export const makeControl = (service: Service, notifier: Notifier, faults: Faults
         Effect.flatMap(({ id }) => ensureAccount(service, id)),
         Effect.map((id) => ({ id }))
       ),
-    "POST /_emulator/payouts": ({ body }) =>
-      Effect.flatMap(decodeInput(payoutBody, body), (order) => orderPayout(service, order)),
     "POST /_emulator/renewals": ({ body }) =>
       Effect.flatMap(decodeInput(renewalBody, body), (order) => orderRenewal(service, order)),
     "POST /_emulator/upsells": ({ body }) =>

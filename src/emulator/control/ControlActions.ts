@@ -10,14 +10,9 @@ import { makePayoutOf, movePayout, type PayoutOrder, type PayoutState } from "..
 import { type Service, transactNow } from "../Service.ts"
 import type { ApiVersion } from "../Versions.ts"
 
-/** Whether notifications can be sent there: an absolute http or https URL. */
 export const isTarget = (url: string): boolean => URL.canParse(url) && /^https?:\/\//i.test(url)
 
-/**
- * Returns the account with this id, created if missing; without an id, always a new account.
- *
- * Error (400): an id other than `acct_` and 16 letters or digits.
- */
+/** Without an id, always a new account. Error (400): an id other than `acct_` and 16 letters or digits. */
 export const ensureAccount = (service: Service, id?: string): Effect.Effect<string, ProviderError | EmulatorError> => {
   if (id !== undefined && !isAccountId(id)) {
     return invalid("id", "An account id is `acct_` and 16 letters or digits.")
@@ -32,11 +27,7 @@ export const ensureAccount = (service: Service, id?: string): Effect.Effect<stri
   )
 }
 
-/**
- * Runs `body` on a connected account as a change without an API request; an unknown account fails with 403.
- *
- * @param notifiedIn the version of its notifications; by default the target's
- */
+/** As a change without an API request, notified in a version, by default the target's; an unknown account is a 403. */
 export const happen = <A>(
   service: Service,
   account: string,
@@ -56,7 +47,6 @@ export interface AccountChange {
   readonly controlled?: boolean
 }
 
-/** Changes a connected account's relation to the platform; returns the resulting relation. */
 export const changeAccount = (service: Service, id: string, { controlled, restore, revoke }: AccountChange) =>
   happen(service, id, ({ platform }) => {
     if (revoke === true && restore === true) {

@@ -16,10 +16,8 @@ export const decodeInput = <A, I>(schema: Schema.Schema<A, I>, input: unknown): 
     Effect.mapError((issue) => refuse({ message: sentenceOf(issue) }))
   )
 
-/** An amount of money, in the smallest currency unit. */
 export const amount = Schema.Int.pipe(Schema.between(1, maximumAmount))
 
-/** A currency, in lower case. */
 export const currency = Schema.String.pipe(Schema.pattern(/^[a-z]{3}$/))
 
 export const metadata = Schema.Record({ key: Schema.String, value: Schema.String })

@@ -2,7 +2,6 @@ import { Effect } from "effect"
 import { errorReply, type HttpReply, type HttpRequest, jsonReply } from "../Http.ts"
 import { internalError, refuse } from "../ProviderError.ts"
 
-/** The ways in which a call can fail between the provider and its client. */
 export const faultKinds = [
   "timeout",
   "reset",
@@ -37,9 +36,7 @@ export interface Fault {
   readonly after?: number
   readonly account?: string
   readonly method?: string
-  /**
-   * Only calls to this path, such as `/v1/prices`; with a final star, to all paths with this prefix: `/v1/prices/*`.
-   */
+  /** Only calls to this path; with a final star, to all with this prefix: `/v1/prices/*`. */
   readonly path?: string
 }
 
@@ -47,7 +44,6 @@ export interface Faults {
   readonly add: (fault: Fault) => void
   readonly clear: () => void
   readonly pending: () => ReadonlyArray<Fault>
-  /** Returns the fault for this call, if any, and counts it as used. */
   readonly take: (request: HttpRequest) => FaultKind | undefined
 }
 
@@ -59,9 +55,7 @@ const concerns = ({ account, method, path }: Fault, request: HttpRequest): boole
   (method === undefined || request.method === method.toUpperCase()) &&
   (path === undefined || isPath(path, request.path))
 
-/**
- * Creates an empty list of faults. If several match a call, only the one added first takes effect or counts the call.
- */
+/** If several match a call, only the one added first takes effect or counts the call. */
 export const makeFaults = (): Faults => {
   const waiting: Array<Fault> = []
   return {

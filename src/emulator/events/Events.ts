@@ -13,9 +13,7 @@ export interface Happening {
   readonly previous?: object
 }
 
-/** An event's account and cause. */
 export interface EventOrigin {
-  /** The account that the object belongs to. */
   readonly account: string
   /** Whether it is a connected account, whose events are sent to the platform. */
   readonly connected: boolean

@@ -15,7 +15,6 @@ import { inOlderVersion } from "./OlderVersion.ts"
 export const signatureHeader = (secret: string, timestamp: number, body: string): string =>
   `t=${timestamp},v1=${createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex")}`
 
-/** Sends the notifications of connected accounts to the platform. */
 export interface Notifier {
   /** Sets the target of one of the platform's webhook endpoints; its notifications wait until then. */
   readonly setTarget: (entry: Entry, target: WebhookTarget) => Effect.Effect<void, EmulatorError>
@@ -83,10 +82,7 @@ const advance = (delivery: Delivery, attempts: number, { error, status }: Outcom
   lastError: error
 })
 
-/**
- * Records an attempt. Repeated identical failures are not written, so that an unreachable target does not fill the
- * journal; their number is written with the next different outcome.
- */
+/** Repeated identical failures are not written, so that an unreachable target does not fill the journal. */
 const record = (store: Store, { event, scope }: PendingDelivery, attempts: number, outcome: Outcome) =>
   store.transact((transaction) =>
     Effect.sync(() => {
@@ -99,7 +95,6 @@ const record = (store: Store, { event, scope }: PendingDelivery, attempts: numbe
     })
   )
 
-/** The payload of an event: as the API shows it, or converted to the older version. */
 const payloadOf = (objects: Scoped, delivery: Delivery, target: WebhookTarget): object | undefined => {
   if (delivery.entry === "thin") return objects.get("thin_event", delivery.event)
   const event = objects.get("event", delivery.event)
@@ -132,7 +127,6 @@ const load = (
 
 const targetIds: Readonly<Record<Entry, string>> = { snapshot: "target", thin: "thin" }
 
-/** Creates one of the platform's webhook endpoints: its target, once set, and its signing secret. */
 const makeEntry = Effect.fnUntraced(function* (store: Store, entry: Entry, secret: string) {
   const stored = yield* store.transact((transaction) =>
     Effect.sync(() => transaction.in(ownScope).get("webhook", targetIds[entry]))
@@ -152,10 +146,7 @@ const makeEntry = Effect.fnUntraced(function* (store: Store, entry: Entry, secre
 
 export type Secrets = Readonly<Record<Entry, string>>
 
-/**
- * Sends each event of the store's outbox until its target answers 2xx. Targets are stored, so that pending
- * notifications are sent after a restart.
- */
+/** Sends each event until its target answers 2xx, also after a restart. */
 export const makeNotifier = (store: Store, secrets: Secrets): Effect.Effect<Notifier, EmulatorError, Scope.Scope> =>
   Effect.gen(function* () {
     const agent = yield* Effect.acquireRelease(

@@ -8,7 +8,6 @@ const plain = (value: unknown): Plain => (isPlain(value) ? value : {})
 const without = (object: Plain, ...names: ReadonlyArray<string>): Plain =>
   Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)))
 
-/** Changes each object of a list within an object; returns anything else unchanged. */
 const eachOf = (list: unknown, change: (item: Plain) => Plain): unknown =>
   isPlain(list) && Array.isArray(list["data"])
     ? { ...list, data: list["data"].map((item: unknown) => change(plain(item))) }

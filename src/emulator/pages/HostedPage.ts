@@ -43,7 +43,6 @@ const successUrl = (session: Session): string | undefined =>
 const linkOf = ({ objects }: RequestContext, { payment_link }: Session): PaymentLink | undefined =>
   payment_link === null ? undefined : objects.get("payment_link", payment_link)
 
-/** The reply after a payment: a redirect to the shop, or the payment link's confirmation message. */
 const afterwards = (context: RequestContext, session: Session): HttpReply => {
   const location = successUrl(session)
   const words = linkOf(context, session)?.after_completion.hosted_confirmation?.custom_message
@@ -65,7 +64,6 @@ const currentSession = (context: RequestContext, sessionId: string): OpenCheckou
   return { session: isOverdue(session, context.now) ? expireSession(context, session) : session, order }
 }
 
-/** The page of an open session, with its applied promotion code. */
 const form = (context: RequestContext, status: number, { order, session }: OpenCheckout, refusal?: string) => {
   const { account, objects, platform } = context
   const [discount] = session.discounts
@@ -155,7 +153,6 @@ const submit = (
     : Effect.flatMap(payerOf(submitted, session.currency), (payer) => act(context, checkout, submitted, payer))
 }
 
-/** Renders a session's page or performs its form's action, in one transaction. */
 const visit = (
   context: RequestContext,
   sessionId: string,

@@ -9,15 +9,9 @@ import { messageReply, redirect } from "./PageReplies.ts"
 
 const unknownLink = messageReply(404, "Not found", "There is no such payment link.")
 
-/** The page of a closed link: the shop's own message if it has one. */
 export const closedLink = ({ inactive_message }: PaymentLink): HttpReply =>
   messageReply(410, "Closed", inactive_message ?? "This payment link is no longer active.")
 
-/**
- * Opens a payment link: `GET /b/<payment link id>` creates a checkout session and redirects to its page (303).
- *
- * Answers 404 for an unknown link, and 410 with its message for one that is inactive or sold out.
- */
 export const linkPage =
   (service: Service) =>
   (request: HttpRequest, id: string): Effect.Effect<HttpReply, EmulatorError> => {

@@ -17,7 +17,6 @@ import { deauthorize } from "../triggers/AccountTriggers.ts"
 import { consentPage } from "./OwnerPages.ts"
 import { htmlReply, messageReply, redirect } from "./PageReplies.ts"
 
-/** The lifetime of a code, in seconds. */
 const lifetime = 5 * 60
 
 const mostOffered = 20
@@ -51,7 +50,6 @@ const backTo = ({ redirect_uri, state }: Asked, answer: Readonly<Record<string, 
   return redirect(url.href, "Thank you", "Back to the platform.")
 }
 
-/** Creates a code for the chosen or a new account; undefined if the account is unknown. */
 const grant = (
   service: Service,
   transaction: Transaction,
@@ -142,7 +140,6 @@ const tokenParams = Schema.Struct({
   grant_type: Params.text(100)
 })
 
-/** Exchanges a code for access. A code used a second time counts as stolen, so access is revoked. */
 const token = (service: Service, request: HttpRequest, input: FormInput) =>
   Effect.gen(function* () {
     const { code = "", grant_type } = yield* Params.decodeParams(tokenParams, input)
@@ -169,7 +166,6 @@ const token = (service: Service, request: HttpRequest, input: FormInput) =>
 
 const deauthorizeParams = Schema.Struct({ client_id: Params.text(100), stripe_user_id: Params.text(100) })
 
-/** Ends the access to an account. Event: `account.application.deauthorized`. */
 const endAccess = (service: Service, request: HttpRequest, input: FormInput) =>
   Effect.gen(function* () {
     const { client_id, stripe_user_id: account } = yield* Params.decodeParams(deauthorizeParams, input)
@@ -194,10 +190,7 @@ const endAccess = (service: Service, request: HttpRequest, input: FormInput) =>
 
 const operations = { token, deauthorize: endAccess } as const
 
-/**
- * The provider's OAuth: `/oauth/authorize` for an account's owner; `POST /oauth/token` and `POST /oauth/deauthorize`
- * for the platform, with its key and with refusals in OAuth's format.
- */
+/** `/oauth/authorize` for an account's owner; `POST /oauth/token` and `/oauth/deauthorize` for the platform. */
 export const oauth =
   (service: Service) =>
   (request: HttpRequest, name: string): Effect.Effect<HttpReply, ProviderError | EmulatorError> => {

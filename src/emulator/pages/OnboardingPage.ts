@@ -69,10 +69,6 @@ const submit = (
   return back
 }
 
-/**
- * The link to an account's onboarding: `GET /setup/s/<account>/<token>` redirects to its page once, before the link
- * expires; otherwise to the platform's refresh URL.
- */
 export const accountLinkPage =
   (service: Service) =>
   (request: HttpRequest, accountId: string, token: string): Effect.Effect<HttpReply, EmulatorError> => {

@@ -1,8 +1,6 @@
 import type { Account } from "../Records.ts"
 import { type Html, html, nothing, page, refusalOf } from "./PageLayout.ts"
 
-/** The pages for accounts' owners: onboarding, and consent to the platform's access. */
-
 export const maxBusinessName = 100
 
 const nameOf = ({ business_profile, id }: Account): string => business_profile?.name ?? id

@@ -23,7 +23,6 @@ const termsOf = ({ currency, price, quantity }: LineItem): string => {
   return one === undefined ? period : `${one} ${period}`
 }
 
-/** A checkbox to accept the owner's upsell for an item. */
 const upsellField = (upsell: Price | undefined, item: LineItem, index: number): Html =>
   upsell === undefined
     ? nothing
@@ -58,7 +57,6 @@ const isChangeable = (session: Session, order: Order): boolean =>
     ({ adjustable_quantity, price }) => adjustable_quantity !== null || price.custom_unit_amount !== null
   )
 
-/** A button that shows the new total before the payment, if the payer can change it. */
 const applyButton = (session: Session, order: Order): Html =>
   isChangeable(session, order)
     ? html`<button name="action" value="apply" formnovalidate>Update the total</button>
@@ -83,7 +81,6 @@ const amountField = (session: Session, order: Order): Html => {
 `
 }
 
-/** The label of the pay button; without an amount if the payer can still change it. */
 const payLabel = (session: Session, order: Order): string => {
   if (isChangeable(session, order)) return session.mode === "subscription" ? "Subscribe" : "Pay"
   if (session.mode === "subscription") {
@@ -94,7 +91,6 @@ const payLabel = (session: Session, order: Order): string => {
   return session.amount_total === 0 ? "Complete the order" : `Pay ${money(session.amount_total, session.currency)}`
 }
 
-/** The buttons of the methods that pay later, if the order allows them. */
 const laterButtons = (session: Session): Html =>
   canPayLater(session)
     ? html`<button name="action" value="pix">Pay by Pix</button>
@@ -159,14 +155,12 @@ const afterwards = (session: Session, { items, subscriptionData }: Order): Html 
 
 export interface PageState {
   readonly shop: string | undefined
-  /** The applied promotion code; "" for none. */
   readonly code: string
   /** Each item's upsell price, by its index. */
   readonly upsells: ReadonlyArray<Price | undefined>
   readonly refusal: string | undefined
 }
 
-/** The page of an open session: its items, the total, and the forms to pay or to decline the card. */
 export const checkoutPage = (session: Session, order: Order, { code, refusal, shop, upsells }: PageState): string =>
   page(
     shop === undefined ? "Checkout" : `Pay ${shop}`,

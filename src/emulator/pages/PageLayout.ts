@@ -34,10 +34,7 @@ export const html = (
 
 export const nothing = html``
 
-/**
- * One scale of type and one of spacing; every colour in a light and a dark variant, with a contrast of at least 4.5 to
- * 1.
- */
+/** Every colour has a light and a dark variant, with a contrast of at least 4.5 to 1. */
 const style = html`<style>
 :root { color-scheme: light dark; --page: #f3f4f8; --card: #fff; --text: #1c1f2b; --quiet: #555b6e; --line: #d9dce6; --field: #868c9e; --accent: #4b32c3; --on-accent: #fff; --alert: #a3001c; --alert-back: #fdecee; --test: #3d2c00; --test-back: #ffd666 }
 @media (prefers-color-scheme: dark) {

@@ -1,10 +1,7 @@
 import type { HttpReply } from "../Http.ts"
 import { messagePage } from "./PageLayout.ts"
 
-/**
- * A page without scripts and foreign content. Form targets are not restricted, since after a payment a form redirects
- * to the shop.
- */
+/** Form targets are not restricted, since after a payment a form redirects to the shop. */
 export const htmlReply = (status: number, body: string, headers: Readonly<Record<string, string>> = {}): HttpReply => ({
   status,
   headers: {

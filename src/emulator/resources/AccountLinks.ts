@@ -5,7 +5,6 @@ import { connectedAccount } from "../Connections.ts"
 import { newUrlToken } from "../Ids.ts"
 import { accountInvalid, invalid } from "../ProviderError.ts"
 
-/** The lifetime of a link, in seconds. */
 const lifetime = 5 * 60
 
 /** How long a link that no longer works still redirects to the platform, in seconds. */
@@ -67,7 +66,6 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: typ
   }
 })
 
-/** `/v1/account_links`: single-use links to the onboarding of accounts that the platform controls. */
 export const accountLinkRoutes: ReadonlyArray<Route> = [
   route({
     method: "POST",

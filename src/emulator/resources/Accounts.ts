@@ -6,6 +6,7 @@ import { noParams, type RequestContext, type Route, route } from "../api/Route.t
 import { connectedAccount, isConnected } from "../Connections.ts"
 import { noRequirements } from "../control/AccountChanges.ts"
 import { newId } from "../Ids.ts"
+import { nulls } from "../Nulls.ts"
 import { accountInvalid, invalid, refuse } from "../ProviderError.ts"
 import type { Account, BankAccount } from "../Records.ts"
 
@@ -41,18 +42,13 @@ const settings: NonNullable<Account["settings"]> = {
   card_issuing: { tos_acceptance: { date: null, ip: null } },
   card_payments: {
     decline_on: { avs_failure: false, cvc_failure: false },
-    statement_descriptor_prefix: null,
-    statement_descriptor_prefix_kana: null,
-    statement_descriptor_prefix_kanji: null
+    ...nulls("statement_descriptor_prefix statement_descriptor_prefix_kana statement_descriptor_prefix_kanji")
   },
   dashboard: { display_name: null, timezone: "Etc/UTC" },
   invoices: { default_account_tax_ids: null, hosted_payment_method_save: null },
   payments: {
-    statement_descriptor: null,
-    statement_descriptor_kana: null,
-    statement_descriptor_kanji: null,
-    statement_descriptor_prefix_kana: null,
-    statement_descriptor_prefix_kanji: null
+    ...nulls("statement_descriptor statement_descriptor_kana statement_descriptor_kanji"),
+    ...nulls("statement_descriptor_prefix_kana statement_descriptor_prefix_kanji")
   },
   payouts: {
     debit_negative_balances: true,
@@ -97,17 +93,9 @@ export const makeAccount = (id: string, created: number, params: typeof createPa
   id,
   object: "account",
   business_profile: {
-    annual_revenue: null,
-    estimated_worker_count: null,
-    mcc: null,
-    minority_owned_business_designation: null,
+    ...nulls("annual_revenue estimated_worker_count mcc minority_owned_business_designation product_description"),
+    ...nulls("specified_commercial_transactions_act_url support_address support_email support_phone support_url"),
     name: params.business_profile?.name ?? null,
-    product_description: null,
-    specified_commercial_transactions_act_url: null,
-    support_address: null,
-    support_email: null,
-    support_phone: null,
-    support_url: null,
     url: params.business_profile?.url ?? null
   },
   business_type: params.business_type ?? null,
@@ -211,7 +199,6 @@ const listExternalAccounts = Effect.fnUntraced(function* (
   )
 })
 
-/** `/v1/accounts`: the platform's connected accounts and their bank accounts. `/v1/account`: the requesting account. */
 export const accountRoutes: ReadonlyArray<Route> = [
   route({
     method: "POST",

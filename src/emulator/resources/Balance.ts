@@ -51,10 +51,6 @@ const balanceOf = (context: RequestContext) => {
   }
 }
 
-/**
- * `/v1/balance`: the sums of the account's balance transactions. `/v1/balance_settings`: its payout settings, taken from
- * the account object.
- */
 export const balanceRoutes: ReadonlyArray<Route> = [
   route({
     method: "GET",

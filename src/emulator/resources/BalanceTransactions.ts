@@ -62,9 +62,7 @@ const record = (context: RequestContext, movement: Movement): BalanceTransaction
   return transaction
 }
 
-/**
- * Records a payment less the provider's fee, pending for two days. A payment other than by card has the type `payment`.
- */
+/** Less the provider's fee, pending for two days; other than by card, of the type `payment`. */
 export const recordCharge = (context: RequestContext, charge: Charge) =>
   record(context, {
     amount: charge.amount,
@@ -84,11 +82,9 @@ export const recordRefund = (context: RequestContext, { amount, currency, id }: 
 export const recordFailedRefund = (context: RequestContext, { amount, currency, id }: Refund) =>
   record(context, { amount, currency, source: id, type: "refund_failure", description: "REFUND FAILURE" })
 
-/** Records a payout, which leaves the balance at once. */
 export const recordPayout = (context: RequestContext, { amount, currency, id }: Payout) =>
   record(context, { amount: -amount, currency, source: id, type: "payout", description: "STRIPE PAYOUT" })
 
-/** Records the return of a payout that failed or was canceled. */
 export const recordReturnedPayout = (
   context: RequestContext,
   { amount, currency, id }: Payout,
@@ -106,7 +102,6 @@ export const recordReturnedPayout = (
 /** The provider's fee for a dispute, in the smallest currency unit; it is never returned. */
 const disputeFee = 1_500
 
-/** Records a disputed amount, which leaves the balance at once together with a fee. */
 export const recordDispute = (context: RequestContext, { amount, charge, currency, id }: Dispute) =>
   record(context, {
     amount: -amount,
@@ -119,7 +114,6 @@ export const recordDispute = (context: RequestContext, { amount, charge, currenc
     type: "adjustment"
   })
 
-/** Records the return of the amount of a dispute that was won. */
 export const recordWonDispute = (context: RequestContext, { amount, charge, currency, id }: Dispute) =>
   record(context, {
     amount,
@@ -136,7 +130,6 @@ const currentTransaction = ({ now }: RequestContext, transaction: BalanceTransac
   status: transaction.available_on <= now ? "available" : "pending"
 })
 
-/** The transactions of an account with their current status, oldest first. */
 export const currentTransactions = (context: RequestContext): ReadonlyArray<BalanceTransaction> =>
   context.objects.all("balance_transaction").map((transaction) => currentTransaction(context, transaction))
 
@@ -159,7 +152,6 @@ const knownPayout = (
 
 const transactions = resource("/v1/balance_transactions", "balance_transaction", currentTransaction)
 
-/** `/v1/balance_transactions`: retrieve and list; payments, refunds and payouts create them. */
 export const balanceTransactionRoutes: ReadonlyArray<Route> = [
   transactions.list(listParams, {
     check: knownPayout,

@@ -3,6 +3,7 @@ import { pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import type { Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
+import { nulls } from "../Nulls.ts"
 import type { Charge, PaymentIntent } from "../Records.ts"
 import { resource } from "./Resource.ts"
 
@@ -18,11 +19,8 @@ export const decline = {
 
 const outcomes: { readonly [O in CardOutcome]: NonNullable<Charge["outcome"]> } = {
   approved: {
-    advice_code: null,
-    network_advice_code: null,
-    network_decline_code: null,
+    ...nulls("advice_code network_advice_code network_decline_code reason"),
     network_status: "approved_by_network",
-    reason: null,
     risk_level: "normal",
     risk_score: 1,
     seller_message: "Payment complete.",
@@ -41,7 +39,6 @@ const outcomes: { readonly [O in CardOutcome]: NonNullable<Charge["outcome"]> } 
   }
 }
 
-/** How a payer pays: at once by card, or later by bank slip or instant transfer. */
 export type PaymentMethod = "card" | "boleto" | "pix"
 
 /** The provider's test cards, one for each outcome. */
@@ -52,25 +49,20 @@ const cardDetails = (outcome: CardOutcome, amount: number): Charge["payment_meth
     brand: "visa",
     checks: { address_line1_check: null, address_postal_code_check: null, cvc_check: "pass" },
     country: "US",
-    electronic_commerce_indicator: null,
+    ...nulls("electronic_commerce_indicator installments mandate network_transaction_id three_d_secure"),
+    ...nulls("transaction_link_id wallet"),
     exp_month: 12,
     exp_year: 2034,
     extended_authorization: { status: "disabled" },
     fingerprint: outcome === "approved" ? "emulatedCard4242" : "emulatedCard0002",
     funding: "credit",
     incremental_authorization: { status: "unavailable" },
-    installments: null,
     last4: outcome === "approved" ? "4242" : "0002",
-    mandate: null,
     multicapture: { status: "unavailable" },
     network: "visa",
     network_token: { used: false },
-    network_transaction_id: null,
     overcapture: { maximum_amount_capturable: amount, status: "unavailable" },
-    regulated_status: "unregulated",
-    three_d_secure: null,
-    transaction_link_id: null,
-    wallet: null
+    regulated_status: "unregulated"
   },
   type: "card"
 })
@@ -106,10 +98,9 @@ export const makeCharge = (
     amount: intent.amount,
     amount_captured: approved ? intent.amount : 0,
     amount_refunded: 0,
-    application: null,
-    application_fee: null,
-    application_fee_amount: null,
-    balance_transaction: null,
+    ...nulls("application application_fee application_fee_amount balance_transaction failure_balance_transaction"),
+    ...nulls("on_behalf_of receipt_number receipt_url review shipping source source_transfer transfer_data"),
+    ...nulls("transfer_group"),
     billing_details: { address: null, email, name: null, phone: null, tax_id: null },
     calculated_statement_descriptor: intent.statement_descriptor,
     captured: approved,
@@ -118,31 +109,21 @@ export const makeCharge = (
     customer: intent.customer,
     description: intent.description,
     disputed: false,
-    failure_balance_transaction: null,
     failure_code: approved ? null : decline.code,
     failure_message: approved ? null : decline.message,
     fraud_details: {},
     livemode: false,
     metadata: intent.metadata,
-    on_behalf_of: null,
     outcome: outcomes[outcome],
     paid: approved,
     payment_intent: intent.id,
     payment_method: paymentMethod,
     payment_method_details: detailsOf(method, outcome, intent.amount),
     receipt_email: intent.receipt_email,
-    receipt_number: null,
-    receipt_url: null,
     refunded: false,
-    review: null,
-    shipping: null,
-    source: null,
-    source_transfer: null,
     statement_descriptor: intent.statement_descriptor,
     statement_descriptor_suffix: intent.statement_descriptor_suffix,
-    status: approved ? "succeeded" : "failed",
-    transfer_data: null,
-    transfer_group: null
+    status: approved ? "succeeded" : "failed"
   }
 }
 
@@ -154,7 +135,6 @@ const listParams = Schema.Struct({
   payment_intent: Params.optional(Params.text())
 })
 
-/** `/v1/charges`: retrieve and list; payments create them. */
 export const chargeRoutes: ReadonlyArray<Route> = [
   charges.list(listParams, { fields: ["created", "payment_intent"] }),
   charges.get

@@ -11,6 +11,7 @@ import { createSession, sessionParams } from "./SessionCreation.ts"
 const listParams = Schema.Struct({
   ...pageParams,
   created: Params.optional(Params.range),
+  customer_details: Params.optional(Schema.Struct({ email: Params.text() })),
   payment_intent: Params.optional(Params.text()),
   payment_link: Params.optional(Params.text()),
   status: Params.optional(Params.oneOf("complete", "expired", "open")),
@@ -19,14 +20,12 @@ const listParams = Schema.Struct({
 
 const sessions = resource("/v1/checkout/sessions", "checkout.session")
 
-/** Expires an open session. Event: `checkout.session.expired`. */
 export const expireSession = (context: RequestContext, open: Session): Session => {
   const session: Session = { ...open, status: "expired", url: null }
   context.save("checkout.session", session, "checkout.session.expired")
   return session
 }
 
-/** Whether an open session's time has run out. */
 export const isOverdue = (session: Session, now: number): boolean =>
   session.status === "open" && session.expires_at <= now
 
@@ -37,10 +36,13 @@ const expire = (context: RequestContext, _: object, session: Session): Effect.Ef
         message: `Only Checkout Sessions with a status in ["open"] can be expired. This Checkout Session has a status of \`${session.status}\`.`
       })
 
-/** `/v1/checkout/sessions`: create, retrieve, list, list line items, expire. The hosted page completes them. */
 export const checkoutSessionRoutes: ReadonlyArray<Route> = [
   sessions.create(sessionParams, createSession),
-  sessions.list(listParams, { fields: ["created", "payment_intent", "payment_link", "status", "subscription"] }),
+  sessions.list(listParams, {
+    fields: ["created", "payment_intent", "payment_link", "status", "subscription"],
+    matches: ({ customer_details: payer }, { customer_details: asked }) =>
+      asked === undefined || payer?.email?.toLowerCase() === asked.email.toLowerCase()
+  }),
   sessions.get,
   sessions.parts("line_items", "item", soldItems),
   sessions.act("expire")(noParams, expire)

@@ -135,7 +135,6 @@ const remove = (context: RequestContext, _: object, coupon: Coupon) =>
     return { id, object: "coupon", deleted: true }
   })
 
-/** `/v1/coupons`: create, retrieve, update, delete, list. `applies_to` is shown only if expanded. */
 export const couponRoutes: ReadonlyArray<Route> = [
   coupons.create(createParams, create),
   coupons.list(listParams, { fields: ["created"] }),

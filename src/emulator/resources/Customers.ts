@@ -3,6 +3,7 @@ import { pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import type { RequestContext, Route } from "../api/Route.ts"
 import { newCode, newId } from "../Ids.ts"
+import { nulls } from "../Nulls.ts"
 import type { Customer } from "../Records.ts"
 import { resource } from "./Resource.ts"
 
@@ -11,27 +12,18 @@ export const createCustomer = (context: RequestContext, email: string | null): C
   const customer: Customer = {
     id: newId("cus_"),
     object: "customer",
-    address: null,
+    ...nulls("address currency customer_account default_source description discount name phone shipping test_clock"),
     balance: 0,
     created: context.now,
-    currency: null,
-    customer_account: null,
-    default_source: null,
     delinquent: false,
-    description: null,
-    discount: null,
     email,
     invoice_prefix: newCode(),
     invoice_settings: { custom_fields: null, default_payment_method: null, footer: null, rendering_options: null },
     livemode: false,
     metadata: {},
-    name: null,
     next_invoice_sequence: 1,
-    phone: null,
     preferred_locales: [],
-    shipping: null,
-    tax_exempt: "none",
-    test_clock: null
+    tax_exempt: "none"
   }
   context.save("customer", customer, "customer.created")
   return customer
@@ -45,7 +37,6 @@ const listParams = Schema.Struct({
 
 const customers = resource("/v1/customers", "customer")
 
-/** `/v1/customers`: retrieve and list; the hosted page creates them. */
 export const customerRoutes: ReadonlyArray<Route> = [
   customers.list(listParams, { fields: ["created", "email"] }),
   customers.get

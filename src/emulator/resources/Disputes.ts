@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { knownPayment, paymentListParams } from "../api/Lists.ts"
 import type { RequestContext, Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
+import { nulls } from "../Nulls.ts"
 import { invalid, type ProviderError } from "../ProviderError.ts"
 import type { Charge, Dispute } from "../Records.ts"
 import { recordDispute, recordWonDispute } from "./BalanceTransactions.ts"
@@ -19,34 +20,13 @@ export type DisputeOutcome = "won" | "lost"
 const timeToAnswer = 9 * 24 * 60 * 60
 
 const noEvidence: Dispute["evidence"] = {
-  access_activity_log: null,
-  billing_address: null,
-  cancellation_policy: null,
-  cancellation_policy_disclosure: null,
-  cancellation_rebuttal: null,
-  customer_communication: null,
-  customer_email_address: null,
-  customer_name: null,
-  customer_purchase_ip: null,
-  customer_signature: null,
-  duplicate_charge_documentation: null,
-  duplicate_charge_explanation: null,
-  duplicate_charge_id: null,
-  enhanced_evidence: {},
-  product_description: null,
-  receipt: null,
-  refund_policy: null,
-  refund_policy_disclosure: null,
-  refund_refusal_explanation: null,
-  service_date: null,
-  service_documentation: null,
-  shipping_address: null,
-  shipping_carrier: null,
-  shipping_date: null,
-  shipping_documentation: null,
-  shipping_tracking_number: null,
-  uncategorized_file: null,
-  uncategorized_text: null
+  ...nulls("access_activity_log billing_address cancellation_policy cancellation_policy_disclosure"),
+  ...nulls("cancellation_rebuttal customer_communication customer_email_address customer_name customer_purchase_ip"),
+  ...nulls("customer_signature duplicate_charge_documentation duplicate_charge_explanation duplicate_charge_id"),
+  ...nulls("product_description receipt refund_policy refund_policy_disclosure refund_refusal_explanation"),
+  ...nulls("service_date service_documentation shipping_address shipping_carrier shipping_date"),
+  ...nulls("shipping_documentation shipping_tracking_number uncategorized_file uncategorized_text"),
+  enhanced_evidence: {}
 }
 
 const makeDispute = (context: RequestContext, charge: Charge, { metadata, reason }: DisputeOrder): Dispute => ({
@@ -87,12 +67,7 @@ const checkDisputable = (charge: Charge): Effect.Effect<void, ProviderError> => 
   return charge.disputed ? refused(`Charge ${charge.id} has already been disputed.`) : Effect.void
 }
 
-/**
- * Opens a dispute about the unrefunded part of a charge; amount and fee leave the balance.
- *
- * Events: `charge.dispute.created`, `charge.dispute.funds_withdrawn`. Error (400): a charge that was not paid, was not
- * by card, is refunded in full, or was disputed before.
- */
+/** About the unrefunded part of a charge, once, paid by card; amount and fee leave the balance. */
 export const openDispute = Effect.fnUntraced(function* (context: RequestContext, charge: Charge, order: DisputeOrder) {
   yield* checkDisputable(charge)
   const made = makeDispute(context, charge, order)
@@ -121,12 +96,7 @@ const closed = (context: RequestContext, before: Dispute, outcome: DisputeOutcom
   }
 }
 
-/**
- * Ends a dispute; if won, the amount returns to the balance.
- *
- * Events: `charge.dispute.funds_reinstated` if won, `charge.dispute.closed`. Errors: `resource_missing` (404); a
- * dispute that has ended (400).
- */
+/** If won, the amount returns to the balance. Errors: an unknown dispute (404), or one that has ended (400). */
 export const closeDispute = Effect.fnUntraced(function* (context: RequestContext, id: string, outcome: DisputeOutcome) {
   const before = yield* disputes.existing(context, id)
   if (before.status !== "needs_response") {
@@ -143,7 +113,6 @@ export const closeDispute = Effect.fnUntraced(function* (context: RequestContext
 
 const disputes = resource("/v1/disputes", "dispute")
 
-/** `/v1/disputes`: retrieve and list; triggers create and end them. */
 export const disputeRoutes: ReadonlyArray<Route> = [
   disputes.list(paymentListParams, { check: knownPayment, fields: ["charge", "created", "payment_intent"] }),
   disputes.get

@@ -30,7 +30,6 @@ const isListed = (event: Event, { delivery_success, type, types }: typeof listPa
 
 const events = resource("/v1/events", "event", ({ objects }, event) => currentEvent(objects, event))
 
-/** `/v1/events`: retrieve and list the account's events. */
 export const eventRoutes: ReadonlyArray<Route> = [
   events.list(listParams, { check: checkTypes, fields: ["created"], matches: isListed }),
   events.get

@@ -1,6 +1,7 @@
 import { storedList } from "../api/Lists.ts"
 import type { RequestContext } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
+import { nulls } from "../Nulls.ts"
 import type { Customer, Invoice, InvoiceLine, InvoicePayment, LineItem, Subscription } from "../Records.ts"
 import { sumOf } from "./Sales.ts"
 
@@ -102,7 +103,6 @@ const makePayment = (
         }
       ]
 
-/** An invoice of a subscription: paid, or open after a declined attempt. */
 export const makeInvoice = (context: RequestContext, terms: InvoiceTerms): Invoice => {
   const { customer, discount, items, paid, paymentIntent, reason, subscription } = terms
   const { now } = context
@@ -116,47 +116,33 @@ export const makeInvoice = (context: RequestContext, terms: InvoiceTerms): Invoi
     object: "invoice",
     account_country: account?.country ?? null,
     account_name: account?.business_profile?.name ?? null,
-    account_tax_ids: null,
+    ...nulls("account_tax_ids application automatically_finalizes_at custom_fields customer_account"),
+    ...nulls("customer_address customer_name customer_phone customer_shipping default_payment_method default_source"),
+    ...nulls("description due_date footer from_invoice hosted_invoice_url invoice_pdf last_finalization_error"),
+    ...nulls("latest_revision on_behalf_of receipt_number rendering shipping_cost shipping_details"),
+    ...nulls("statement_descriptor test_clock webhooks_delivered_at"),
     amount_due: total,
     amount_overpaid: 0,
     amount_paid: paid ? total : 0,
     amount_remaining: paid ? 0 : total,
     amount_shipping: 0,
-    application: null,
     attempt_count: paymentIntent === null ? 0 : 1,
     attempted: true,
     auto_advance: !paid,
     automatic_tax: { disabled_reason: null, enabled: false, liability: null, provider: null, status: null },
-    automatically_finalizes_at: null,
     billing_reason: reason,
     collection_method: "charge_automatically",
     created: now,
     currency: subscription.currency,
-    custom_fields: null,
     customer: customer.id,
-    customer_account: null,
-    customer_address: null,
     customer_email: customer.email,
-    customer_name: null,
-    customer_phone: null,
-    customer_shipping: null,
     customer_tax_exempt: "none",
     customer_tax_ids: [],
-    default_payment_method: null,
-    default_source: null,
     default_tax_rates: [],
-    description: null,
     discounts: discount === undefined ? [] : [discount],
-    due_date: null,
     effective_at: now,
     ending_balance: 0,
-    footer: null,
-    from_invoice: null,
-    hosted_invoice_url: null,
-    invoice_pdf: null,
     issuer: { type: "self" },
-    last_finalization_error: null,
-    latest_revision: null,
     lines: storedList(
       items.map((item) => makeLine(id, item, terms)),
       `/v1/invoices/${id}/lines`
@@ -165,7 +151,6 @@ export const makeInvoice = (context: RequestContext, terms: InvoiceTerms): Invoi
     metadata: {},
     next_payment_attempt: paid ? null : now + 3 * 24 * 60 * 60,
     number: `${customer.invoice_prefix ?? customer.id}-${sequence}`,
-    on_behalf_of: null,
     parent: {
       quote_details: null,
       subscription_details: { metadata: subscription.metadata, subscription: subscription.id },
@@ -177,12 +162,7 @@ export const makeInvoice = (context: RequestContext, terms: InvoiceTerms): Invoi
     period_start: now,
     post_payment_credit_notes_amount: 0,
     pre_payment_credit_notes_amount: 0,
-    receipt_number: null,
-    rendering: null,
-    shipping_cost: null,
-    shipping_details: null,
     starting_balance: 0,
-    statement_descriptor: null,
     status: paid ? "paid" : "open",
     status_transitions: {
       finalized_at: now,
@@ -192,12 +172,10 @@ export const makeInvoice = (context: RequestContext, terms: InvoiceTerms): Invoi
     },
     subtotal,
     subtotal_excluding_tax: subtotal,
-    test_clock: null,
     total,
     total_discount_amounts: discount === undefined ? [] : [{ amount: sumOf(items, "amount_discount"), discount }],
     total_excluding_tax: total,
     total_pretax_credit_amounts: [],
-    total_taxes: [],
-    webhooks_delivered_at: null
+    total_taxes: []
   }
 }

@@ -15,7 +15,6 @@ const listParams = Schema.Struct({
 
 const invoices = resource("/v1/invoices", "invoice")
 
-/** `/v1/invoices`: retrieve, list, list lines; subscriptions create them. */
 export const invoiceRoutes: ReadonlyArray<Route> = [
   invoices.list(listParams, {
     fields: ["collection_method", "created", "customer", "status"],

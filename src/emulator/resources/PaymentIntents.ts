@@ -1,8 +1,10 @@
-import { Schema } from "effect"
-import { pageParams } from "../api/Lists.ts"
+import { Effect, Schema } from "effect"
+import { newestFirst, page, pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
-import type { RequestContext, Route } from "../api/Route.ts"
+import { type RequestContext, type Route, route } from "../api/Route.ts"
 import { newClientSecret, newId } from "../Ids.ts"
+import { nulls } from "../Nulls.ts"
+import { invalid } from "../ProviderError.ts"
 import type { PaymentIntent, PaymentIntentData } from "../Records.ts"
 import { resource } from "./Resource.ts"
 
@@ -13,7 +15,6 @@ interface PaymentTerms {
   readonly data?: Partial<PaymentIntentData>
 }
 
-/** Creates a payment intent that waits for a payment method. Event: `payment_intent.created`. */
 export const createPaymentIntent = (
   context: RequestContext,
   { amount, currency, customer, data = {} }: PaymentTerms
@@ -22,50 +23,31 @@ export const createPaymentIntent = (
   const intent: PaymentIntent = {
     id,
     object: "payment_intent",
-    allowed_payment_method_types: null,
+    ...nulls("allowed_payment_method_types application application_fee_amount automatic_payment_methods canceled_at"),
+    ...nulls("cancellation_reason customer_account excluded_payment_method_types last_payment_error latest_charge"),
+    ...nulls("managed_payments next_action on_behalf_of payment_method payment_method_configuration_details"),
+    ...nulls("payment_record processing review setup_future_usage shipping source transfer_data transfer_group"),
     amount,
     amount_capturable: 0,
     amount_details: { tip: {} },
     amount_received: 0,
-    application: null,
-    application_fee_amount: null,
-    automatic_payment_methods: null,
-    canceled_at: null,
-    cancellation_reason: null,
     capture_method: "automatic_async",
     client_secret: newClientSecret(id),
     confirmation_method: "automatic",
     created: context.now,
     currency,
     customer: customer ?? null,
-    customer_account: null,
     description: data.description ?? null,
-    excluded_payment_method_types: null,
-    last_payment_error: null,
-    latest_charge: null,
     livemode: false,
-    managed_payments: null,
     metadata: data.metadata ?? {},
-    next_action: null,
-    on_behalf_of: null,
-    payment_method: null,
-    payment_method_configuration_details: null,
     payment_method_options: {
       card: { installments: null, mandate_options: null, network: null, request_three_d_secure: "automatic" }
     },
     payment_method_types: ["card"],
-    payment_record: null,
-    processing: null,
     receipt_email: data.receiptEmail ?? null,
-    review: null,
-    setup_future_usage: null,
-    shipping: null,
-    source: null,
     statement_descriptor: data.statementDescriptor ?? null,
     statement_descriptor_suffix: data.statementDescriptorSuffix ?? null,
-    status: "requires_payment_method",
-    transfer_data: null,
-    transfer_group: null
+    status: "requires_payment_method"
   }
   context.save("payment_intent", intent, "payment_intent.created")
   return intent
@@ -73,8 +55,31 @@ export const createPaymentIntent = (
 
 const intents = resource("/v1/payment_intents", "payment_intent")
 
-/** `/v1/payment_intents`: retrieve and list; checkout creates them. */
+/** The searches that the service makes; the provider's language has more. */
+const searchQuery = /^amount:(\d{1,15})(?: AND currency:"([a-z]{3})")?$/
+
+/** Finds by amount, at once; the provider finds a new payment after about a minute. */
+const search = route({
+  method: "GET",
+  path: "/v1/payment_intents/search",
+  answers: { listOf: "payment_intent" },
+  params: Schema.Struct({ query: Params.text(), limit: pageParams.limit }),
+  run: ({ objects }, { limit, query }) => {
+    const [, amount, currency] = searchQuery.exec(query) ?? []
+    if (amount === undefined) return invalid("query", "We were unable to parse your search query.")
+    const items = newestFirst(objects.all("payment_intent"))
+    const matches = (intent: PaymentIntent) =>
+      intent.amount === Number(amount) && (currency === undefined || intent.currency === currency)
+    const found = page(
+      { items, matches, noun: "payment_intent", url: "/v1/payment_intents/search" },
+      limit === undefined ? {} : { limit }
+    )
+    return Effect.map(found, (list) => ({ ...list, object: "search_result", next_page: null }))
+  }
+})
+
 export const paymentIntentRoutes: ReadonlyArray<Route> = [
+  search,
   intents.list(Schema.Struct({ ...pageParams, created: Params.optional(Params.range) }), { fields: ["created"] }),
   intents.get
 ]

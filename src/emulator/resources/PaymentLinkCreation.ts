@@ -2,6 +2,7 @@ import { Effect, Schema } from "effect"
 import * as Params from "../api/Params.ts"
 import type { RequestContext } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
+import { nulls } from "../Nulls.ts"
 import { type Check, invalid, type ProviderError } from "../ProviderError.ts"
 import type { LineItem, PaymentLink } from "../Records.ts"
 import {
@@ -35,7 +36,6 @@ const lineItem = Schema.Struct({
 
 type LineItemParams = typeof lineItem.Type
 
-/** The page after a payment: the provider's or the shop's. */
 export const afterCompletionParams = Schema.Struct({
   hosted_confirmation: Params.optional(Schema.Struct({ custom_message: Params.optional(Params.text(500)) })),
   redirect: Params.optional(Schema.Struct({ url: Params.url })),
@@ -133,15 +133,10 @@ export const afterCompletionOf = (
       }
     : { redirect: { url: params.redirect.url }, type: "redirect" }
 
-/** The `payment_intent_data` of a link that sets none of it. */
 export const noLinkPaymentData: NonNullable<PaymentLink["payment_intent_data"]> = {
-  capture_method: null,
-  description: null,
-  metadata: {},
-  setup_future_usage: null,
-  statement_descriptor: null,
-  statement_descriptor_suffix: null,
-  transfer_group: null
+  ...nulls("capture_method description setup_future_usage statement_descriptor statement_descriptor_suffix"),
+  ...nulls("transfer_group"),
+  metadata: {}
 }
 
 const makeLink = (baseUrl: string, { currency, sold }: Sale, params: LinkParams): PaymentLink => {
@@ -154,12 +149,10 @@ const makeLink = (baseUrl: string, { currency, sold }: Sale, params: LinkParams)
     active: true,
     after_completion: afterCompletionOf(params.after_completion),
     allow_promotion_codes: params.allow_promotion_codes ?? false,
-    application: null,
-    application_fee_amount: null,
-    application_fee_percent: null,
+    ...nulls("application application_fee_amount application_fee_percent consent_collection managed_payments"),
+    ...nulls("on_behalf_of payment_method_options payment_method_types shipping_address_collection transfer_data"),
     automatic_tax: { enabled: false, liability: null },
     billing_address_collection: params.billing_address_collection ?? "auto",
-    consent_collection: null,
     currency,
     custom_fields: [],
     custom_text: { after_submit: null, shipping_address: null, submit: null, terms_of_service_acceptance: null },
@@ -167,9 +160,7 @@ const makeLink = (baseUrl: string, { currency, sold }: Sale, params: LinkParams)
     inactive_message: params.inactive_message ?? null,
     invoice_creation: recurring ? null : { enabled: false, invoice_data: noInvoiceData },
     livemode: false,
-    managed_payments: null,
     metadata: Params.patchMetadata({}, params.metadata),
-    on_behalf_of: null,
     payment_intent_data:
       params.payment_intent_data === undefined
         ? null
@@ -181,14 +172,11 @@ const makeLink = (baseUrl: string, { currency, sold }: Sale, params: LinkParams)
             statement_descriptor_suffix: paymentIntentData.statementDescriptorSuffix
           },
     payment_method_collection: recurring ? "always" : "if_required",
-    payment_method_options: null,
-    payment_method_types: null,
     phone_number_collection: { enabled: false },
     restrictions:
       params.restrictions === undefined
         ? null
         : { completed_sessions: { count: 0, limit: params.restrictions.completed_sessions.limit } },
-    shipping_address_collection: null,
     shipping_options: [],
     submit_type: params.submit_type ?? "auto",
     subscription_data: recurring
@@ -201,16 +189,11 @@ const makeLink = (baseUrl: string, { currency, sold }: Sale, params: LinkParams)
         }
       : null,
     tax_id_collection: { enabled: false, required: "never" },
-    transfer_data: null,
     url: `${baseUrl}/b/${id}`
   }
 }
 
-/**
- * Checks the items, then creates the link and stores it with its order.
- *
- * Errors (400): as for a checkout session, each with `param`.
- */
+/** Errors (400): as for a checkout session, each with `param`. */
 export const createPaymentLink: (
   context: RequestContext,
   params: LinkParams

@@ -47,7 +47,6 @@ const restrictionsOf = (before: PaymentLink, params: UpdateParams): PaymentLink[
   return { completed_sessions: { count, limit: params.restrictions.completed_sessions.limit } }
 }
 
-/** Checks that the parameters match what the link creates: payments, or subscriptions. */
 const checkCarried = (link: PaymentLink, params: UpdateParams): Effect.Effect<void, ProviderError> => {
   const recurs = link.subscription_data !== null
   const other = recurs ? "payment_intent_data" : "subscription_data"
@@ -67,9 +66,7 @@ const carriedOf = (params: UpdateParams): Record<string, string> | undefined => 
   return carried === undefined ? undefined : Params.patchMetadata({}, carried)
 }
 
-/**
- * Replaces the metadata for the link's payments or subscriptions, also in its order, from which sessions are created.
- */
+/** Also in its order, from which sessions are created. */
 const carrying = (context: RequestContext, link: PaymentLink, metadata: Record<string, string>): PaymentLink => {
   const order = context.objects.get("order", link.id)
   if (order !== undefined) {
@@ -101,11 +98,9 @@ const update = Effect.fnUntraced(function* (context: RequestContext, params: Upd
   })
 })
 
-/** Whether a link can be paid: it is active, and its sales limit is not reached. */
 export const isOpen = ({ active, restrictions }: PaymentLink): boolean =>
   active && (restrictions === null || restrictions.completed_sessions.count < restrictions.completed_sessions.limit)
 
-/** Creates the checkout session when a payer opens the link. */
 export const openPaymentLink = (context: RequestContext, link: PaymentLink): Session | undefined => {
   const order = context.objects.get("order", link.id)
   if (order === undefined) return undefined
@@ -137,9 +132,7 @@ export const openPaymentLink = (context: RequestContext, link: PaymentLink): Ses
   return session
 }
 
-/**
- * Counts a completed session of a link; the last one that the limit allows closes the link (`payment_link.updated`).
- */
+/** The last sale that the limit allows closes the link (`payment_link.updated`). */
 export const countSale = (context: RequestContext, session: Session): void => {
   const link = session.payment_link === null ? undefined : context.objects.get("payment_link", session.payment_link)
   if (link === undefined || link.restrictions === null) return
@@ -149,7 +142,6 @@ export const countSale = (context: RequestContext, session: Session): void => {
   else change(context, link, { ...counted, active: false })
 }
 
-/** `/v1/payment_links`: create, retrieve, update, list, list line items. */
 export const paymentLinkRoutes: ReadonlyArray<Route> = [
   links.create(paymentLinkParams, createPaymentLink),
   links.list(listParams, { fields: ["active"] }),

@@ -3,6 +3,7 @@ import { pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import type { RequestContext, Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
+import { nulls } from "../Nulls.ts"
 import { invalid, type ProviderError } from "../ProviderError.ts"
 import type { Payout } from "../Records.ts"
 import { recordPayout, recordReturnedPayout } from "./BalanceTransactions.ts"
@@ -39,29 +40,20 @@ const makePayout = (context: RequestContext, order: PayoutOrder): Payout => {
     id: newId("po_"),
     object: "payout",
     amount: order.amount,
-    application_fee: null,
-    application_fee_amount: null,
+    ...nulls("application_fee application_fee_amount balance_transaction failure_balance_transaction failure_code"),
+    ...nulls("failure_message original_payout payout_method reversed_by statement_descriptor trace_id"),
     arrival_date: context.now + transitTime,
     automatic,
-    balance_transaction: null,
     created: context.now,
     currency: order.currency,
     description: "STRIPE PAYOUT",
     destination: bank?.id ?? null,
-    failure_balance_transaction: null,
-    failure_code: null,
-    failure_message: null,
     livemode: false,
     metadata: { ...order.metadata },
     method: "standard",
-    original_payout: null,
-    payout_method: null,
     reconciliation_status: automatic ? "completed" : "not_applicable",
-    reversed_by: null,
     source_type: "card",
-    statement_descriptor: null,
     status: "pending",
-    trace_id: null,
     type: "bank_account"
   }
 }
@@ -94,11 +86,7 @@ const changed = (context: RequestContext, before: Payout, state: PayoutState): P
   }
 }
 
-/**
- * Moves a payout to a state. Events: `payout.updated`, and `payout.paid`, `payout.failed` or `payout.canceled`.
- *
- * Errors: `resource_missing` (404); an invalid state transition (400).
- */
+/** Errors: `resource_missing` (404); an invalid state transition (400). */
 export const movePayout: (
   context: RequestContext,
   id: string,
@@ -140,7 +128,6 @@ const listParams = Schema.Struct({
 
 const payouts = resource("/v1/payouts", "payout")
 
-/** `/v1/payouts`: retrieve and list; the emulator's control interface creates them. */
 export const payoutRoutes: ReadonlyArray<Route> = [
   payouts.list(listParams, { fields: ["arrival_date", "created", "destination", "status"] }),
   payouts.get

@@ -208,11 +208,7 @@ const makePrice = (product: string, created: number, params: Pricing): Price => 
   }
 }
 
-/**
- * Checks that the parameters are consistent, then creates and stores the price; the caller reports the event.
- *
- * @param within the parameter that contains these, such as `default_price_data`
- */
+/** `within` is the parameter that contains these, such as `default_price_data`; the caller reports the event. */
 export const createPrice = Effect.fnUntraced(function* (
   context: RequestContext,
   product: string,

@@ -59,10 +59,7 @@ const productOf = Effect.fnUntraced(function* (context: RequestContext, params: 
   return params.product
 })
 
-/**
- * Ensures that a lookup key belongs to one price only: takes it from its holder if the request says so, otherwise
- * fails.
- */
+/** Takes a lookup key from its holder if the request says so, otherwise fails. */
 const claimLookupKey = (
   context: RequestContext,
   { lookup_key, transfer_lookup_key }: Pick<typeof updateParams.Type, "lookup_key" | "transfer_lookup_key">,
@@ -112,7 +109,6 @@ const matches = ({ lookup_key, recurring }: Price, params: typeof listParams.Typ
   (params.recurring?.interval === undefined || recurring?.interval === params.recurring.interval) &&
   (params.recurring?.usage_type === undefined || recurring?.usage_type === params.recurring.usage_type)
 
-/** `/v1/prices`: create (with its product, if one is described), retrieve, update, list. */
 export const priceRoutes: ReadonlyArray<Route> = [
   prices.create(createParams, create),
   prices.list(listParams, { fields: ["active", "created", "currency", "product", "type"], matches }),

@@ -153,10 +153,6 @@ const deleteProduct = (context: RequestContext, _: object, product: Product): Ef
   return Effect.succeed({ id, object: "product", deleted: true })
 }
 
-/**
- * `/v1/products`: create (with a default price, if one is described), retrieve, update, list; delete while it has no
- * prices.
- */
 export const productRoutes: ReadonlyArray<Route> = [
   products.create(createParams, createProduct),
   products.list(listParams, {

@@ -32,9 +32,7 @@ const listParams = Schema.Struct({
   created: Params.optional(Params.range)
 })
 
-/**
- * The code with its current state: active while it is enabled, its coupon is valid and its own limits are not reached.
- */
+/** Active while it is enabled, its coupon is valid and its own limits are not reached. */
 export const currentPromotionCode = ({ now, objects }: RequestContext, code: PromotionCode): PromotionCode => {
   const coupon = objects.get("coupon", code.promotion.coupon)
   const usable =
@@ -47,14 +45,12 @@ export const currentPromotionCode = ({ now, objects }: RequestContext, code: Pro
 
 const sameCode = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()
 
-/** The active promotion code that a payer entered, regardless of case. */
 export const activePromotionCode = (context: RequestContext, code: string): PromotionCode | undefined =>
   context.objects
     .all("promotion_code")
     .map((candidate) => currentPromotionCode(context, candidate))
     .find((candidate) => candidate.active && sameCode(candidate.code, code))
 
-/** Checks that no active promotion code has this code; the provider's refusal has a message but no error code. */
 const checkUnique = (context: RequestContext, code: string): Check =>
   activePromotionCode(context, code) === undefined
     ? Effect.void
@@ -132,7 +128,6 @@ const update = Effect.fnUntraced(function* (
   return code
 })
 
-/** `/v1/promotion_codes`: create, retrieve, update (`active`, `metadata`), list. */
 export const promotionCodeRoutes: ReadonlyArray<Route> = [
   codes.create(createParams, create),
   codes.list(listParams, {

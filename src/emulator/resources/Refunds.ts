@@ -3,6 +3,7 @@ import { knownPayment, paymentListParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import type { RequestContext, Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
+import { nulls } from "../Nulls.ts"
 import { invalid, orFail, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Charge, Refund } from "../Records.ts"
 import { recordFailedRefund, recordRefund } from "./BalanceTransactions.ts"
@@ -50,7 +51,6 @@ const chargeOf = (
     : orFail(context.objects.get("charge", charge), resourceMissing("charge", charge, "charge"))
 }
 
-/** The amount to refund: the requested one, otherwise the rest of the charge. */
 const refundableAmount = (charge: Charge, asked: number | undefined): Effect.Effect<number, ProviderError> => {
   if (!charge.paid) {
     return invalid("charge", `Charge ${charge.id} was not successful.`, "charge_not_refundable")
@@ -78,27 +78,21 @@ const makeRefund = (context: RequestContext, charge: Charge, amount: number, par
   id: newId("re_"),
   object: "refund",
   amount,
-  balance_transaction: null,
+  ...nulls("balance_transaction customer customer_account payment_method receipt_number source_transfer_reversal"),
+  ...nulls("transfer_reversal"),
   charge: charge.id,
   created: context.now,
   currency: charge.currency,
-  customer: null,
-  customer_account: null,
   destination_details: {
     card: { reference_status: "pending", reference_type: "acquirer_reference_number", type: "refund" },
     type: "card"
   },
   metadata: Params.patchMetadata({}, params.metadata),
   payment_intent: charge.payment_intent,
-  payment_method: null,
   reason: params.reason ?? null,
-  receipt_number: null,
-  source_transfer_reversal: null,
-  ...firstStatus(charge),
-  transfer_reversal: null
+  ...firstStatus(charge)
 })
 
-/** Refunds a charge, in full or in part. Events: `refund.created`, `charge.refunded`. */
 export const createRefund = Effect.fnUntraced(function* (context: RequestContext, params: CreateParams) {
   const charge = yield* chargeOf(context, params)
   const amount = yield* refundableAmount(charge, params.amount)
@@ -126,7 +120,6 @@ const changed = (context: RequestContext, refund: Refund, before: Refund): void 
   }
 }
 
-/** Completes a pending refund. Events: `refund.updated`, `charge.refund.updated`. */
 export const settleRefund = Effect.fnUntraced(function* (context: RequestContext, id: string) {
   const before = yield* refunds.existing(context, id)
   if (before.status !== "pending") {
@@ -138,10 +131,7 @@ export const settleRefund = Effect.fnUntraced(function* (context: RequestContext
   return refund
 })
 
-/**
- * Fails a refund, possibly days after it succeeded: the payer's bank returns the money to the balance, and the charge's
- * refunded amount decreases accordingly. Events: `refund.failed`, `refund.updated`, `charge.refund.updated`.
- */
+/** The money returns to the balance. Events: `refund.failed`, `refund.updated`, `charge.refund.updated`. */
 export const failRefund = Effect.fnUntraced(function* (
   context: RequestContext,
   id: string,
@@ -178,7 +168,6 @@ const update = (context: RequestContext, params: typeof updateParams.Type, befor
     return refund
   })
 
-/** `/v1/refunds`: create for a charge or a payment intent, retrieve, update (`metadata`), list. */
 export const refundRoutes: ReadonlyArray<Route> = [
   refunds.create(createParams, createRefund),
   refunds.list(paymentListParams, { check: knownPayment, fields: ["charge", "created", "payment_intent"] }),

@@ -17,7 +17,6 @@ interface ListOptions<A, Object> {
   /** The filters that an object passes if its field of the same name has the value, or is in the range. */
   readonly fields: ReadonlyArray<keyof A & keyof Object>
   readonly matches?: (object: Object, params: A, context: RequestContext) => boolean
-  /** Refuses filters that name unknown objects, or that exclude each other. */
   readonly check?: (context: RequestContext, params: A) => Result<unknown>
   /** The word for one object in the message about an unknown cursor; by default the kind. */
   readonly noun?: string
@@ -29,11 +28,7 @@ const passes = (actual: unknown, asked: unknown): boolean =>
   asked === undefined ||
   (typeof actual === "number" && isRange(asked) ? Params.inRange(actual, asked) : actual === asked)
 
-/**
- * The operations of one kind of object at its path.
- *
- * @param current the object as it is now, if its stored state depends on the time or on other objects
- */
+/** `current` is the object as it is now, if its stored state depends on the time or on other objects. */
 export const resource = <K extends Kind & Shape & Named>(
   path: string,
   kind: K,
@@ -41,7 +36,6 @@ export const resource = <K extends Kind & Shape & Named>(
 ) => {
   type Object = Records[K] & { readonly id: string }
 
-  /** Finds an object by its id; fails with 404 if there is none. */
   const existing = (context: RequestContext, id: string): Result<Records[K]> =>
     Effect.map(orFail(context.objects.get(kind, id), notFound(kind, id)), (stored) => current(context, stored))
 

@@ -3,6 +3,7 @@ import { lineAmount, maximumCharge, minimumCharge } from "../Amounts.ts"
 import * as Params from "../api/Params.ts"
 import type { RequestContext } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
+import { nulls } from "../Nulls.ts"
 import { type Check, invalid, type ProviderError, resourceMissing } from "../ProviderError.ts"
 import type { LineItem, Order, Price, Product } from "../Records.ts"
 
@@ -17,7 +18,6 @@ export interface Sold {
   readonly quantity: number
 }
 
-/** `payment_intent_data` of a session or a payment link. */
 export const paymentIntentDataParams = {
   description: Params.optional(Params.text(1_000)),
   metadata: Params.optional(Params.metadata),
@@ -25,7 +25,6 @@ export const paymentIntentDataParams = {
   statement_descriptor_suffix: Params.optional(Params.text(22))
 }
 
-/** `subscription_data` of a session or a payment link. */
 export const subscriptionDataParams = Schema.Struct({
   description: Params.optional(Params.text(500)),
   metadata: Params.optional(Params.metadata),
@@ -79,7 +78,6 @@ const checkIntervals = (sold: ReadonlyArray<Sold>): Check => {
     : invalid("line_items", "Checkout does not support multiple prices with different billing intervals.")
 }
 
-/** Whether any of the prices recurs, so that the sale is a subscription. */
 export const isRecurring = (sold: ReadonlyArray<Sold>): boolean => sold.some(({ price }) => price.recurring !== null)
 
 export const sumOf = (
@@ -109,12 +107,7 @@ export interface Sale {
   readonly currency: string
 }
 
-/**
- * Looks up the items and checks that they can be sold together.
- *
- * Errors (400): `parameter_missing` without items, `resource_missing`, `product_inactive`, and refusals without a code,
- * each with `param`.
- */
+/** Errors (400), each with `param`: no items, unknown or inactive ones, and those that can't be sold together. */
 export const makeSale = Effect.fnUntraced(function* (
   context: RequestContext,
   items: ReadonlyArray<ItemParams>,
@@ -182,24 +175,15 @@ export const makeOrder = (items: ReadonlyArray<LineItem>, params: OrderParams): 
 })
 
 export const issuedBySelf = {
-  account_tax_ids: null,
-  custom_fields: null,
-  description: null,
-  footer: null,
+  ...nulls("account_tax_ids custom_fields description footer"),
   issuer: { type: "self" }
 } as const
 
 export const noInvoiceData = {
-  account_tax_ids: null,
-  custom_fields: null,
-  description: null,
-  footer: null,
-  issuer: null,
-  metadata: {},
-  rendering_options: null
+  ...nulls("account_tax_ids custom_fields description footer issuer rendering_options"),
+  metadata: {}
 }
 
-/** The line items of a session or a payment link, for its list of them. */
 export const soldItems = ({ objects }: RequestContext, { id }: { readonly id: string }) => ({
   items: objects.get("order", id)?.items ?? [],
   noun: "item"

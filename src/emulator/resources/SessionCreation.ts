@@ -3,6 +3,7 @@ import * as Params from "../api/Params.ts"
 import type { RequestContext } from "../api/Route.ts"
 import { checkCustomFields, collectionParams, customFieldsOf } from "../checkout/CustomFields.ts"
 import { newId } from "../Ids.ts"
+import { nulls } from "../Nulls.ts"
 import { type Check, invalid, refuse } from "../ProviderError.ts"
 import type { Session } from "../Records.ts"
 import {
@@ -122,72 +123,49 @@ export const makeSession = (
     id,
     object: "checkout.session",
     adaptive_pricing: { enabled: false },
-    after_expiration: null,
+    ...nulls("after_expiration allowed_payment_method_types client_secret consent consent_collection"),
+    ...nulls("currency_conversion customer customer_account customer_details integration_identifier invoice"),
+    ...nulls("managed_payments origin_context payment_intent payment_method_configuration_details permissions"),
+    ...nulls("recovered_from saved_payment_method_options setup_intent shipping_address_collection shipping_cost"),
+    ...nulls("subscription wallet_options"),
     allow_promotion_codes: params.allow_promotion_codes ?? null,
-    allowed_payment_method_types: null,
     amount_subtotal: total,
     amount_total: total,
     automatic_tax: { enabled: false, liability: null, provider: null, status: null },
     billing_address_collection: params.billing_address_collection ?? null,
     cancel_url: params.cancel_url ?? null,
     client_reference_id: params.client_reference_id ?? null,
-    client_secret: null,
     collected_information: { business_name: null, individual_name: null, shipping_details: null },
-    consent: null,
-    consent_collection: null,
     created: now,
     currency,
-    currency_conversion: null,
     custom_fields: customFieldsOf(params.custom_fields),
     custom_text: { after_submit: null, shipping_address: null, submit: null, terms_of_service_acceptance: null },
-    customer: null,
-    customer_account: null,
     customer_creation: payment ? (params.customer_creation ?? "if_required") : null,
-    customer_details: null,
     customer_email: params.customer_email ?? null,
     discounts: [],
     expires_at: params.expires_at ?? now + longestLife,
-    integration_identifier: null,
-    invoice: null,
     invoice_creation: payment ? { enabled: false, invoice_data: noInvoiceData } : null,
     livemode: false,
     locale: params.locale ?? null,
-    managed_payments: null,
     metadata: Params.patchMetadata({}, params.metadata),
     mode: params.mode,
-    origin_context: null,
-    payment_intent: null,
     payment_link: paymentLink ?? null,
     payment_method_collection: payment ? "if_required" : "always",
-    payment_method_configuration_details: null,
     payment_method_options: { card: { request_three_d_secure: "automatic" } },
     payment_method_types: ["card"],
     payment_status: "unpaid",
-    permissions: null,
     phone_number_collection: params.phone_number_collection ?? { enabled: false },
-    recovered_from: null,
-    saved_payment_method_options: null,
-    setup_intent: null,
-    shipping_address_collection: null,
-    shipping_cost: null,
     shipping_options: [],
     status: "open",
     submit_type: params.submit_type ?? null,
-    subscription: null,
     success_url: params.success_url ?? null,
     total_details: { amount_discount: 0, amount_shipping: 0, amount_tax: 0 },
     ui_mode: "hosted_page",
-    url: `${baseUrl}/c/pay/${id}`,
-    wallet_options: null
+    url: `${baseUrl}/c/pay/${id}`
   }
 }
 
-/**
- * Checks the items against the mode, then creates the session and stores it with its order.
- *
- * Errors (400): `resource_missing`, `product_inactive`, `amount_too_large`, `amount_too_small`, and refusals without a
- * code, each with `param`.
- */
+/** Errors (400), each with `param`. */
 export const createSession = Effect.fnUntraced(function* (context: RequestContext, params: SessionParams) {
   const { currency, sold } = yield* makeSale(context, params.line_items, params.currency)
   yield* checkMode(sold, params)

@@ -2,6 +2,7 @@ import { storedList } from "../api/Lists.ts"
 import type { RequestContext } from "../api/Route.ts"
 import { addDays, addMonths, periodEnd } from "../checkout/Calendar.ts"
 import { newId } from "../Ids.ts"
+import { nulls } from "../Nulls.ts"
 import type {
   Coupon,
   Customer,
@@ -15,7 +16,6 @@ import type {
 } from "../Records.ts"
 import { issuedBySelf } from "./Sales.ts"
 
-/** The plan, which the provider still shows next to a recurring price. */
 const planOf = (price: Price, recurring: NonNullable<Price["recurring"]>): SubscriptionItem["plan"] => ({
   id: price.id,
   object: "plan",
@@ -65,7 +65,6 @@ const makeItem = (
   tax_rates: []
 })
 
-/** The recurring items of an order, with the end of the trial if there is one. */
 const itemsOf = (subscription: string, order: Order, start: number, trialEnd: number | null) =>
   order.items.flatMap((item) => {
     const { recurring } = item.price
@@ -79,7 +78,6 @@ export interface SubscriptionTerms {
   readonly session: Session
 }
 
-/** The subscription that a session sells: trialing if the order has a trial, otherwise active. */
 export const makeSubscription = (
   { now }: RequestContext,
   { customer, order, session }: SubscriptionTerms
@@ -90,52 +88,35 @@ export const makeSubscription = (
   return {
     id,
     object: "subscription",
-    application: null,
-    application_fee_percent: null,
+    ...nulls("application application_fee_percent billing_cycle_anchor_config billing_thresholds cancel_at"),
+    ...nulls("canceled_at customer_account days_until_due default_source ended_at latest_invoice managed_payments"),
+    ...nulls("next_pending_invoice_item_invoice on_behalf_of pause_collection pending_invoice_item_interval"),
+    ...nulls("pending_setup_intent pending_update schedule test_clock transfer_data"),
     automatic_tax: { disabled_reason: null, enabled: false, liability: null },
     billing_cycle_anchor: trialEnd ?? now,
-    billing_cycle_anchor_config: null,
     billing_mode: { flexible: { proration_discounts: "included" }, type: "flexible" },
     billing_schedules: [],
-    billing_thresholds: null,
-    cancel_at: null,
     cancel_at_period_end: false,
-    canceled_at: null,
     cancellation_details: { comment: null, feedback: null, feedback_option: null, reason: null },
     collection_method: "charge_automatically",
     created: now,
     currency: session.currency,
     customer: customer.id,
-    customer_account: null,
-    days_until_due: null,
     default_payment_method: newId("pm_"),
-    default_source: null,
     default_tax_rates: [],
     description,
     discounts: [],
-    ended_at: null,
     invoice_settings: issuedBySelf,
     items: storedList(itemsOf(id, order, now, trialEnd), `/v1/subscription_items?subscription=${id}`),
-    latest_invoice: null,
     livemode: false,
-    managed_payments: null,
     metadata,
-    next_pending_invoice_item_invoice: null,
-    on_behalf_of: null,
-    pause_collection: null,
     payment_settings: {
       payment_method_options: null,
       payment_method_types: ["card"],
       save_default_payment_method: "off"
     },
-    pending_invoice_item_interval: null,
-    pending_setup_intent: null,
-    pending_update: null,
-    schedule: null,
     start_date: now,
     status: trialEnd === null ? "active" : "trialing",
-    test_clock: null,
-    transfer_data: null,
     trial_end: trialEnd,
     trial_settings: { end_behavior: { billing_cycle_anchor: null, missing_payment_method: "create_invoice" } },
     trial_start: trialEnd === null ? null : now
@@ -156,13 +137,10 @@ export const makeDiscount = (
   object: "discount",
   checkout_session: session.id,
   customer: subscription.customer,
-  customer_account: null,
+  ...nulls("customer_account invoice invoice_item subscription_item"),
   end: discountEnd(now, coupon),
-  invoice: null,
-  invoice_item: null,
   promotion_code: session.discounts[0]?.promotion_code ?? null,
   source: { coupon: coupon.id, type: "coupon" },
   start: now,
-  subscription: subscription.id,
-  subscription_item: null
+  subscription: subscription.id
 })

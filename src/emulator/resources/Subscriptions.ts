@@ -2,6 +2,7 @@ import { Effect, Schema } from "effect"
 import { page, pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import { type RequestContext, type Route, route } from "../api/Route.ts"
+import { nulls } from "../Nulls.ts"
 import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Subscription } from "../Records.ts"
 import { resource } from "./Resource.ts"
@@ -56,9 +57,7 @@ const isListed = (status: string, asked: (typeof listParams.Type)["status"]): bo
   }
 }
 
-/**
- * Cancels a subscription at once. A subscription that has ended is not found, as at the provider. Event: `….deleted`.
- */
+/** An ended subscription is not found, as at the provider. Event: `….deleted`. */
 export const cancelSubscription = Effect.fnUntraced(function* (
   context: RequestContext,
   params: typeof cancelParams.Type,
@@ -81,7 +80,6 @@ export const cancelSubscription = Effect.fnUntraced(function* (
   return subscription
 })
 
-/** Ends a subscription whose cancellation was due at the end of its period. Event: `….deleted`. */
 export const endSubscription = (context: RequestContext, before: Subscription): Subscription => {
   const subscription: Subscription = { ...before, ended_at: context.now, status: "canceled" }
   context.save("subscription", subscription, "customer.subscription.deleted")
@@ -93,17 +91,12 @@ const cancellationAtEnd = (context: RequestContext, { items }: Subscription, end
   cancel_at_period_end: ends,
   canceled_at: ends ? context.now : null,
   cancellation_details: {
-    comment: null,
-    feedback: null,
-    feedback_option: null,
+    ...nulls("comment feedback feedback_option"),
     reason: ends ? ("cancellation_requested" as const) : null
   }
 })
 
-/**
- * Cancels a subscription at the end of its period, or withdraws that. Event: `….updated` if something changes. Error
- * (400): a subscription that has ended.
- */
+/** At the end of its period, or withdraws that. Event: `….updated` if something changes. */
 const update = Effect.fnUntraced(function* (
   context: RequestContext,
   params: typeof updateParams.Type,
@@ -138,10 +131,6 @@ const listItems = Effect.fnUntraced(function* (context: RequestContext, params: 
   )
 })
 
-/**
- * `/v1/subscriptions`: retrieve, list, update (`cancel_at_period_end`, `metadata`), cancel; `/v1/subscription_items`:
- * list. The hosted page creates them.
- */
 export const subscriptionRoutes: ReadonlyArray<Route> = [
   subscriptions.list(listParams, {
     fields: ["collection_method", "created", "customer"],

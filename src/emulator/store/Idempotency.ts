@@ -14,12 +14,10 @@ const maximumKeyLength = 255
 export interface Answer {
   readonly status: number
   readonly body: string
-  /** The request that got this answer first, if it is replayed. */
   readonly replayOf?: string
 }
 
 export interface KeyedRequest {
-  /** The account that the key belongs to. */
   readonly scope: string
   readonly key: string
   readonly method: string
@@ -30,7 +28,6 @@ export interface KeyedRequest {
   readonly now: number
 }
 
-/** Ensures that an operation runs only once for an idempotency key. */
 export interface Idempotency {
   /**
    * Runs the operation, or replays the first answer to its key byte for byte. The answer, even a refusal, is stored in

@@ -15,7 +15,6 @@ import { type Journal, memoryJournal, openJournal, readJournal } from "./Journal
 /** One account's records within a transaction, with what the transaction has written. */
 export interface Scoped {
   readonly get: <K extends Kind>(kind: K, id: string) => Records[K] | undefined
-  /** All records of a kind, oldest first; changing a record does not move it. */
   readonly all: <K extends Kind>(kind: K) => ReadonlyArray<Records[K]>
   readonly put: <K extends Kind>(kind: K, id: string, value: Records[K]) => void
   readonly remove: (kind: Kind, id: string) => void
@@ -31,11 +30,9 @@ export interface Transaction {
 export interface PendingDelivery {
   readonly scope: string
   readonly event: string
-  /** The webhook endpoint that it is sent to. */
   readonly entry: Entry
 }
 
-/** The emulator's state, in memory and in the journal. */
 export interface Store {
   /**
    * Runs the body alone (one transaction at a time) and, if it succeeds, writes its changes to the journal as one line
@@ -48,7 +45,6 @@ export interface Store {
   readonly outbox: Queue.Dequeue<PendingDelivery>
 }
 
-/** By scope. */
 type State<Absent = never> = Map<string, Collections<Absent>>
 
 const collectionsOf = <Absent>(state: State<Absent>, scope: string): Collections<Absent> => {

@@ -120,7 +120,6 @@ const ping = ({ now, platform }: RequestContext) =>
 
 const sentBeside = maybe(Schema.Boolean)
 
-/** Triggers for changes to the account itself, as snapshots, thin notifications or both. */
 export const accountTriggers = {
   "account.updated": trigger(
     Schema.Struct({ ...accountChange, thin: sentBeside }),

@@ -13,7 +13,6 @@ export const moneyOptions = { amount: maybe(amount), currency: maybe(currency), 
 
 const money = Schema.Struct(moneyOptions)
 
-/** See {@link moneyOptions}. */
 export type Money = typeof money.Type
 
 export const usualMoney = { amount: 1_500, currency: "brl" } as const

@@ -60,7 +60,6 @@ const typeOf = (type: unknown): Effect.Effect<TriggerType, ProviderError> =>
 
 const mostNamed = 10
 
-/** The named account, otherwise the only connected one. */
 const accountOf = (
   service: Service,
   named: string | undefined
@@ -109,12 +108,7 @@ const observed =
     }))
   }
 
-/**
- * Triggers a provider event on a connected account, with everything that leads to it, in one transaction.
- *
- * Errors: an unknown type (422, with the known ones); unknown options, and no account if there is not exactly one
- * (400); an unknown account (403); the trigger's own errors, such as `resource_missing` (404) for an unknown object.
- */
+/** In one transaction, with everything that leads to it. */
 export const runTrigger = Effect.fnUntraced(function* (
   service: Service,
   { account, api_version, type, ...options }: Readonly<Record<string, unknown>>

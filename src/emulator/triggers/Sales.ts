@@ -18,7 +18,6 @@ export const somebody: Payer = {
   upsells: new Set()
 }
 
-/** A price of a new product, one-time or monthly. Events: `product.created`, `price.created`. */
 const newPrice = Effect.fnUntraced(function* (
   context: RequestContext,
   { amount, currency }: Money,
@@ -37,7 +36,6 @@ const newPrice = Effect.fnUntraced(function* (
 /** The URL that payers are redirected to; nobody opens it. */
 const success_url = "https://shop.example/thanks"
 
-/** An open session for a one-time payment of a new price. */
 export const newSale = Effect.fnUntraced(function* (context: RequestContext, money: Money) {
   const price = yield* newPrice(context, money, false)
   return yield* createSession(context, {
@@ -48,7 +46,6 @@ export const newSale = Effect.fnUntraced(function* (context: RequestContext, mon
   })
 })
 
-/** An open session for a subscription with this many new prices; the metadata is the subscription's. */
 export const newSubscriptionSale = Effect.fnUntraced(function* (context: RequestContext, money: Money, items: number) {
   const prices = yield* Effect.forEach(Array.from({ length: items }), () => newPrice(context, money, true))
   return yield* createSession(context, {
@@ -59,7 +56,6 @@ export const newSubscriptionSale = Effect.fnUntraced(function* (context: Request
   })
 })
 
-/** The session with this id; fails with `resource_missing` (404) if there is none. */
 export const sessionOf = ({ objects }: RequestContext, id: string) => {
   const session = objects.get("checkout.session", id)
   return session === undefined ? notFound("checkout.session", id) : Effect.succeed(session)

@@ -32,7 +32,6 @@ const namedOrNew = Effect.fnUntraced(function* (
   return subscription
 })
 
-/** A trigger that renews a subscription; returns the id of the invoice, which the event is about. */
 const renewal = (outcome: RenewalOrder["outcome"]): Trigger =>
   trigger(
     options,

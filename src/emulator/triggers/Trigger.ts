@@ -18,11 +18,7 @@ export const trigger = <A, I>(
   prepare: (input) => Effect.map(decodeInput(options, input), (decoded) => (context) => run(context, decoded))
 })
 
-/**
- * Refuses (400) options for a new object if an existing one is named.
- *
- * @param param the option that names the object
- */
+/** Refuses (400) options for a new object if the option `param` names an existing one. */
 export const onlyForNew = (param: string, options: object): Effect.Effect<void, ProviderError> => {
   const [first] = Object.keys(options)
   return first === undefined

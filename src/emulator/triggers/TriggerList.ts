@@ -1,4 +1,5 @@
-/** A trigger, as described in the command line's help and the README. */
+import { Struct } from "effect"
+
 export interface TriggerDescription {
   readonly type: string
   readonly description: string
@@ -40,24 +41,11 @@ const newSubscription = {
 
 const subscription = { subscription: "the subscription; default: a new one", ...newSubscription } as const
 
-/**
- * All triggers: each provider event behind the event catalog, later changes of refunds, the revocation of the
- * platform's access, and thin notifications. Every trigger also takes `account` and `api_version` (the version of its
- * snapshots).
- */
-export const triggers = [
-  {
-    type: "payment_intent.succeeded",
-    description: "A payment by card succeeds.",
-    options: money
-  },
-  {
-    type: "payment_intent.payment_failed",
-    description: "A payment by card is declined.",
-    options: money
-  },
-  {
-    type: "charge.refunded",
+/** Every trigger also takes `account` and `api_version` (the version of its snapshots). */
+const described = {
+  "payment_intent.succeeded": { description: "A payment by card succeeds.", options: money },
+  "payment_intent.payment_failed": { description: "A payment by card is declined.", options: money },
+  "charge.refunded": {
     description: "A payment is refunded, in part or in full.",
     options: {
       charge: "the charge; default: of a new payment",
@@ -65,13 +53,11 @@ export const triggers = [
       ...money
     }
   },
-  {
-    type: "refund.updated",
+  "refund.updated": {
     description: "A pending refund arrives: refunds of bank slips and instant transfers are pending at first.",
     options: { refund: "a pending refund; default: of a new payment by bank slip", ...money }
   },
-  {
-    type: "refund.failed",
+  "refund.failed": {
     description: "A refund fails, even after it succeeded: the money returns to the balance.",
     options: {
       refund: "a pending or succeeded refund; default: of a new payment by card",
@@ -79,26 +65,15 @@ export const triggers = [
       ...money
     }
   },
-  {
-    type: "charge.dispute.created",
+  "charge.dispute.created": {
     description: "A payer disputes a payment; the amount and a fee leave the balance.",
-    options: {
-      charge: "the charge; default: of a new payment",
-      reason: "default fraudulent",
-      ...money
-    }
+    options: { charge: "the charge; default: of a new payment", reason: "default fraudulent", ...money }
   },
-  {
-    type: "charge.dispute.closed",
+  "charge.dispute.closed": {
     description: "A dispute ends: it is won and the amount returns to the balance, or it is lost.",
-    options: {
-      dispute: "the dispute; default: a new one",
-      outcome: "won or lost; default lost",
-      ...money
-    }
+    options: { dispute: "the dispute; default: a new one", outcome: "won or lost; default lost", ...money }
   },
-  {
-    type: "checkout.session.completed",
+  "checkout.session.completed": {
     description: "A payer completes a checkout session; by bank slip or instant transfer it is not paid yet.",
     options: {
       session: "an open session; default: a new one",
@@ -106,79 +81,64 @@ export const triggers = [
       ...money
     }
   },
-  {
-    type: "checkout.session.async_payment_succeeded",
+  "checkout.session.async_payment_succeeded": {
     description: "The bank slip or instant transfer of a completed session is paid.",
     options: { session: "a session, open or not paid yet; default: a new one", ...asynchronousMethod, ...money }
   },
-  {
-    type: "checkout.session.async_payment_failed",
+  "checkout.session.async_payment_failed": {
     description: "The bank slip or instant transfer of a completed session expires unpaid.",
     options: { session: "a session, open or not paid yet; default: a new one", ...asynchronousMethod, ...money }
   },
-  {
-    type: "customer.subscription.created",
+  "customer.subscription.created": {
     description: "A payer subscribes and pays the first invoice.",
     options: newSubscription
   },
-  {
-    type: "invoice.paid",
-    description: "A subscription is renewed and its invoice is paid.",
-    options: subscription
-  },
-  {
-    type: "invoice.payment_failed",
+  "invoice.paid": { description: "A subscription is renewed and its invoice is paid.", options: subscription },
+  "invoice.payment_failed": {
     description: "A subscription is due for renewal and the card is declined.",
     options: subscription
   },
-  {
-    type: "customer.subscription.deleted",
-    description: "A subscription is canceled at once.",
-    options: subscription
-  },
-  { type: "payout.created", description: "A payout is created.", options: payout },
-  { type: "payout.updated", description: "A payout is on its way to the bank.", options: payout },
-  { type: "payout.paid", description: "A payout arrives at the bank.", options: payout },
-  { type: "payout.failed", description: "The bank returns a payout.", options: payout },
-  { type: "payout.canceled", description: "A payout is canceled before it is sent to the bank.", options: payout },
-  {
-    type: "account.updated",
+  "customer.subscription.deleted": { description: "A subscription is canceled at once.", options: subscription },
+  "payout.created": { description: "A payout is created.", options: payout },
+  "payout.updated": { description: "A payout is on its way to the bank.", options: payout },
+  "payout.paid": { description: "A payout arrives at the bank.", options: payout },
+  "payout.failed": { description: "The bank returns a payout.", options: payout },
+  "payout.canceled": { description: "A payout is canceled before it is sent to the bank.", options: payout },
+  "account.updated": {
     description:
       "An account's status or profile changes; without options a document becomes due, or what is due is submitted.",
     options: { ...account, thin: "true sends the thin form too; default false" }
   },
-  {
-    type: "account.application.deauthorized",
+  "account.application.deauthorized": {
     description: "The account's owner revokes the platform's access.",
     options: { thin: "true sends the thin form too; default false" }
   },
-  {
-    type: "v1.account.updated",
+  "v1.account.updated": {
     description: "The same as account.updated, as a thin notification.",
     options: { ...account, snapshot: "true sends the snapshot too; default false" }
   },
-  {
-    type: "v1.capability.updated",
+  "v1.capability.updated": {
     description: "A capability of the account changes; the thin notification is about the capability.",
     options: { capability: "default card_payments", status: "active, pending or inactive; default inactive" }
   },
-  {
-    type: "v2.core.account[requirements].updated",
+  "v2.core.account[requirements].updated": {
     description: "An account's requirements change; the thin notification has no snapshot.",
     options: account
   },
-  {
-    type: "v1.account.application.deauthorized",
+  "v1.account.application.deauthorized": {
     description: "The same as account.application.deauthorized, as a thin notification without an object.",
     options: { snapshot: "true sends the snapshot too; default false" }
   },
-  {
-    type: "v2.core.event_destination.ping",
+  "v2.core.event_destination.ping": {
     description: "The provider tests the platform's entry for thin notifications; nothing happens to an account.",
     options: {}
   }
-] as const satisfies ReadonlyArray<TriggerDescription>
+} as const satisfies Readonly<Record<string, Omit<TriggerDescription, "type">>>
 
-export type TriggerType = (typeof triggers)[number]["type"]
+export type TriggerType = keyof typeof described
 
-export const isTriggerType = (type: string): type is TriggerType => triggers.some((trigger) => trigger.type === type)
+export const triggers: ReadonlyArray<TriggerDescription & { readonly type: TriggerType }> = Struct.entries(
+  described
+).map(([type, { description, options }]) => ({ type, description, options }))
+
+export const isTriggerType = (type: string): type is TriggerType => Object.hasOwn(described, type)

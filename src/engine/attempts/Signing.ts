@@ -10,7 +10,7 @@ import {
 } from "../../events/DeliveryHeaders.ts"
 import type { Tenant } from "../../identity/Principal.ts"
 import { type Cipher, DecryptionFailed } from "../../platform/kit/Cipher.ts"
-import { BoundedMap } from "../../platform/kit/Fibers.ts"
+import { BoundedMap } from "../../platform/kit/Concurrency.ts"
 import type { EndpointId } from "../../platform/kit/Ids.ts"
 import { HmacKey, HmacSha256 } from "../../platform/kit/KeyedHash.ts"
 import type { ClaimedDelivery, Destination, StoredSecret } from "../queue/Claim.ts"

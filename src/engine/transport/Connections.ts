@@ -3,7 +3,7 @@ import { performance } from "node:perf_hooks"
 import { connect as connectTls, type SecureContext } from "node:tls"
 import { Cause, type Context, Data, Effect, Exit, Option, Runtime } from "effect"
 import { errorCode } from "../../platform/errors/ErrorCode.ts"
-import { BoundedMap } from "../../platform/kit/Fibers.ts"
+import { BoundedMap } from "../../platform/kit/Concurrency.ts"
 import { bareHostname } from "../../platform/kit/UrlServer.ts"
 import type { AttemptErrorCode } from "../attempts/Outcome.ts"
 import {

@@ -1,7 +1,7 @@
 import { promises as dns } from "node:dns"
 import { BlockList, isIP } from "node:net"
 import { Context, Data, Duration, Effect, Either, Fiber, Layer } from "effect"
-import { isPrivateAddress } from "../../platform/bounds/PrivateNetworks.ts"
+import { domainName, isPrivateAddress, isPrivateName } from "../../platform/bounds/PrivateNetworks.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import { bareHostname } from "../../platform/kit/UrlServer.ts"
 
@@ -76,18 +76,6 @@ const refusal = (reason: DestinationRefusalReason): DestinationRefusal =>
 export const isLocalHost = (hostname: string): boolean =>
   hostname === "localhost" || isLoopbackAddress(bareHostname(hostname))
 
-const privateSuffixes = [".localhost", ".localdomain", ".local", ".internal", ".home.arpa"]
-
-const domainName = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+$/
-
-const plainName = /^[a-z0-9_-]{1,63}$/
-
-/** Whether a host is a name that nobody can register on the internet: `receiver`, `host.docker.internal`. */
-const isPrivateName = (hostname: string): boolean =>
-  hostname !== "localhost" &&
-  (plainName.test(hostname) ||
-    (domainName.test(hostname) && privateSuffixes.some((suffix) => hostname.endsWith(suffix))))
-
 /** The networks that a host may be in: those of the options, if it is one of their addresses or a private name. */
 const networksFor = (hostname: string, { networks }: DestinationOptions): BlockList | undefined => {
   if (networks === undefined || networks.rules.length === 0) return undefined
@@ -107,8 +95,7 @@ export const addressPolicyFor = (hostname: string, options: DestinationOptions):
 const refuseHost = (hostname: string): DestinationRefusalReason | null => {
   const bare = bareHostname(hostname)
   if (isIP(bare) !== 0) return isPublicAddress(bare) ? null : "address"
-  if (!domainName.test(hostname)) return "host"
-  return privateSuffixes.some((suffix) => hostname.endsWith(suffix)) ? "host" : null
+  return !domainName.test(hostname) || isPrivateName(hostname) ? "host" : null
 }
 
 const refuseUrl = (url: URL, options: DestinationOptions): DestinationRefusalReason | null => {

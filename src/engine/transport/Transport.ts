@@ -1,7 +1,7 @@
 import type { BlockList } from "node:net"
 import { createSecureContext } from "node:tls"
 import { Context, Duration, Effect, Either, Layer } from "effect"
-import { BoundedMap } from "../../platform/kit/Fibers.ts"
+import { BoundedMap } from "../../platform/kit/Concurrency.ts"
 import type { AttemptErrorCode, AttemptOutcome } from "../attempts/Outcome.ts"
 import { Connections, Deadlines, type Origin, TransportBug } from "./Connections.ts"
 import {

@@ -1,5 +1,5 @@
 import { type Context, Effect, Schedule } from "effect"
-import { batchIntervalMillis } from "../../platform/kit/Fibers.ts"
+import { batchIntervalMillis } from "../../platform/kit/Concurrency.ts"
 import type { DeliveryId } from "../../platform/kit/Ids.ts"
 import type { NextStep } from "../attempts/Outcome.ts"
 import type { ClaimedDelivery } from "../queue/Claim.ts"

@@ -1,9 +1,7 @@
-/** `account.*` (contract 6.3, 6.7). */
 import { Schema } from "effect"
 import { eventType } from "../EventDefinition.ts"
 import { count, flag, providerCode, providerId, unixSeconds } from "../Fields.ts"
 
-/** The status of one payment method's capability (contract 6.7). */
 const CapabilityStatus = Schema.Literal("active", "pending", "inactive").annotations({
   identifier: "CapabilityStatus",
   description: "Whether the account may use the payment method"
@@ -33,7 +31,6 @@ const AccountUpdatedData = Schema.Struct({
   })
 }).annotations({ identifier: "AccountUpdatedData", description: "The connected account's status" })
 
-/** The types of `account.*`, in the order of the catalog. */
 export const accountEvents = [
   eventType("account.updated", {
     metadata: false,

@@ -1,4 +1,3 @@
-/** `checkout.*` (contract 6.3). */
 import { Schema } from "effect"
 import { eventType, type Fictitious } from "../EventDefinition.ts"
 import { amount, currency, providerCode, providerId } from "../Fields.ts"
@@ -37,7 +36,6 @@ const session = ({ id }: Fictitious, paymentStatus: "paid" | "unpaid") => ({
   product_ids: [id("prod")]
 })
 
-/** The types of `checkout.*`, in the order of the catalog. */
 export const checkoutEvents = [
   eventType("checkout.completed", {
     items: true,

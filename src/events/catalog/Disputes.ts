@@ -1,4 +1,3 @@
-/** `dispute.*` (contract 6.3). */
 import { Schema } from "effect"
 import { eventType, type Fictitious } from "../EventDefinition.ts"
 import { amount, currency, providerCode, providerId } from "../Fields.ts"
@@ -29,7 +28,6 @@ const dispute = ({ id }: Fictitious) => ({
   currency: "brl"
 })
 
-/** The types of `dispute.*`, in the order of the catalog. */
 export const disputeEvents = [
   eventType("dispute.created", {
     description: "A payer disputes a charge.",

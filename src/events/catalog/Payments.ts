@@ -1,4 +1,3 @@
-/** `payment.*` and `milestone.*` (contract 6.3). */
 import { Schema } from "effect"
 import { eventType, type Fictitious } from "../EventDefinition.ts"
 import { amount, currency, flag, providerCode, providerId } from "../Fields.ts"
@@ -31,7 +30,6 @@ const PaymentRefundedData = Schema.Struct({
 
 const received = ({ id }: Fictitious) => ({ payment_id: id("pi"), amount_received: 1500, currency: "brl" })
 
-/** The types of `payment.*`, in the order of the catalog. */
 export const paymentEvents = [
   eventType("payment.succeeded", {
     description: "A payment was received. This is the financial confirmation of a payment.",
@@ -56,7 +54,6 @@ export const paymentEvents = [
   })
 ] as const
 
-/** The types of `milestone.*`, in the order of the catalog. */
 export const milestoneEvents = [
   eventType("milestone.first_payment", {
     description: "The account received its first payment; sent once, together with its payment.succeeded.",

@@ -1,4 +1,3 @@
-/** `payout.*` (contract 6.3). */
 import { Schema } from "effect"
 import { eventType, type Fictitious } from "../EventDefinition.ts"
 import { amount, currency, flag, providerCode, providerId, unixSeconds } from "../Fields.ts"
@@ -35,7 +34,6 @@ const PayoutCanceledData = Schema.Struct(payoutFields).annotations({
 
 const payout = ({ id }: Fictitious) => ({ payout_id: id("po"), amount: 120_000, currency: "brl" })
 
-/** The types of `payout.*`, in the order of the catalog. */
 export const payoutEvents = [
   eventType("payout.paid", {
     description: "A payout is expected to have reached the bank.",

@@ -1,4 +1,3 @@
-/** `subscription.*` (contract 6.3). */
 import { Schema } from "effect"
 import { eventType, type Fictitious } from "../EventDefinition.ts"
 import { amount, count, currency, providerCode, providerId } from "../Fields.ts"
@@ -33,7 +32,6 @@ const subscription = ({ id }: Fictitious, status: string) => ({
   status
 })
 
-/** The types of `subscription.*`, in the order of the catalog. */
 export const subscriptionEvents = [
   eventType("subscription.created", {
     items: true,

@@ -23,10 +23,7 @@ const providerNameForm = /^[\x21-\x7e]{1,255}$/
  */
 export const ProviderName = Schema.String.pipe(Schema.pattern(providerNameForm))
 
-/**
- * The outer shape of a snapshot event. `account` is `null` for events of the platform itself. A payload that identifies
- * itself as something else, such as a thin notification, is refused.
- */
+/** `account` is `null` for the platform's own events. A thin notification is refused. */
 export const ProviderEvent = Schema.Struct({
   id: ProviderName,
   object: Schema.optional(Schema.Literal("event")),
@@ -37,7 +34,6 @@ export const ProviderEvent = Schema.Struct({
   data: Schema.Struct({ object: ProviderObject })
 }).annotations({ identifier: "ProviderEvent", description: "A snapshot event of the payment provider" })
 
-/** See the schema of the same name. */
 export type ProviderEvent = typeof ProviderEvent.Type
 
 /** A malformed payload, with the paths of the fields that are missing or not as expected, without their values. */
@@ -46,10 +42,7 @@ export interface Malformed {
   readonly reason: string
 }
 
-/**
- * `Malformed` for the fields at these paths. The paths come from a schema, so the reason is bounded and holds no
- * values.
- */
+/** The paths come from a schema, so the reason is bounded and holds no values. */
 export const malformedAt = (paths: ReadonlyArray<string>): Malformed => ({
   _tag: "Malformed",
   reason: `missing or not as expected: ${paths.join(", ")}`
@@ -121,10 +114,7 @@ export interface SoldItems {
   readonly productIds: ReadonlyArray<string>
 }
 
-/**
- * The fields of a provider event's object that filters may read (contract 7.6). Pure and total: anything missing or
- * unexpected is left out.
- */
+/** Pure and total: anything missing or unexpected is left out (contract 7.6). */
 
 /** The subjects, and whether the provider truncated a list, whose rest must then be fetched before filtering by it. */
 export interface FoundSubjects extends FilterSubjects {
@@ -148,7 +138,6 @@ const idOf = (value: unknown): ReadonlyArray<string> => {
   return typeof id === "string" ? [id] : []
 }
 
-/** Removes duplicates in linear time: a body can hold tens of thousands of ids. */
 const unique = (ids: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(ids)]
 
 const metadataOf = (value: unknown): Readonly<Record<string, string>> =>
@@ -200,10 +189,7 @@ const ofSubscription = (object: Json): FoundSubjects => {
   }
 }
 
-/**
- * Reads an invoice's lines: since 2025 they name price and product under `pricing`; before, the line held the price
- * itself.
- */
+/** Since 2025 they name price and product under `pricing`; before, the line held the price itself. */
 const ofInvoice = (object: Json): FoundSubjects => {
   const { items, truncated } = listOf(object["lines"])
   const details = items.map((line) => record(record(line["pricing"])["price_details"]))
@@ -225,14 +211,11 @@ const ofInvoice = (object: Json): FoundSubjects => {
   }
 }
 
-/** A list that the provider truncated in an event's object. */
 export interface TruncatedList {
   readonly kind: "subscription_items" | "invoice_lines"
-  /** The subscription or invoice that has the list. */
   readonly ownerId: string
 }
 
-/** The field that holds each kind of list. */
 const listFields = { subscription_items: "items", invoice_lines: "lines" } as const
 
 const listKindOf = ({ type }: ProviderEvent): TruncatedList["kind"] | null => {
@@ -251,7 +234,6 @@ export const truncatedList = (event: ProviderEvent): TruncatedList | null => {
     : { kind, ownerId }
 }
 
-/** Replaces the event's truncated list with the complete, fetched one. */
 export const withWholeList = (
   event: ProviderEvent,
   { kind }: TruncatedList,

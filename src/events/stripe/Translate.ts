@@ -23,7 +23,6 @@ export { type Malformed, ProviderEvent, parseProviderEvent, type SoldItems } fro
  * `account.updated` comes from reading the account, never from a snapshot's payload, whose order is not guaranteed.
  */
 
-/** The input of a translation besides the provider event. */
 export interface TranslationContext {
   readonly environment: Environment
   /** The organization whose connected account the event came from (UUID). */
@@ -32,10 +31,8 @@ export interface TranslationContext {
   readonly soldItems: SoldItems | null
 }
 
-/** Creates the envelope of a catalog type for the current provider event. */
 type Make = <T extends EventType>(type: T, data: EventData<T>) => EnvelopeOf<T>
 
-/** Turns one type of provider event into envelopes; none if it concerns no consumer. */
 type Translator = (
   event: ProviderEvent,
   context: TranslationContext
@@ -48,10 +45,7 @@ interface Contradiction {
 
 const objectPath = "event.data.object"
 
-/**
- * Creates a translator from a schema of the fields that it needs and a function from these to events. Fields that the
- * schema does not name are never read, so they cannot reach a consumer.
- */
+/** Fields that the schema does not name are never read, so they cannot reach a consumer. */
 const translator = <A, I>(
   object: Schema.Schema<A, I>,
   toEvents: (object: A, make: Make, context: TranslationContext) => ReadonlyArray<Envelope> | Contradiction
@@ -211,10 +205,7 @@ const subscriptionTranslator = (type: "subscription.created" | "subscription.can
     make(type, { subscription_id: id, customer_id: customer, status })
   ])
 
-/**
- * The fields in which an invoice names its subscription: under `parent` since 2025, in a separate field before. Both
- * are read, since the payload's version depends on the notification endpoint at the provider.
- */
+/** Under `parent` since 2025, in a separate field before: the version depends on the endpoint there. */
 const InvoiceOwner = Schema.Struct({
   id: providerId("The invoice"),
   billing_reason: Schema.optional(Schema.NullOr(providerCode("Why the invoice was created"))),
@@ -356,10 +347,7 @@ const decodeReference = Schema.decodeUnknownEither(
   Schema.Struct({ id: providerId("The session"), payment_link: orAbsent(Reference) })
 )
 
-/**
- * The record to look up before translating a provider event; `null` if the event is not about a checkout session, or is
- * malformed.
- */
+/** Null if the event is not about a checkout session, or is malformed. */
 export const soldItemsReference = (event: ProviderEvent): SoldItemsReference | null => {
   if (!Object.hasOwn(checkoutTranslators, event.type)) return null
   return Either.match(decodeReference(event.data.object), {
@@ -368,7 +356,6 @@ export const soldItemsReference = (event: ProviderEvent): SoldItemsReference | n
   })
 }
 
-/** The outcome of a provider event. */
 export type Translation =
   /** The events to deliver, at least one. */
   | { readonly _tag: "Translated"; readonly events: Arr.NonEmptyReadonlyArray<Envelope> }
@@ -387,7 +374,6 @@ export interface TranslateInput extends TranslationContext {
 /** The provider's event types that are translated. */
 export const translatedProviderTypes: ReadonlyArray<string> = Object.keys(translators)
 
-/** Translates one provider event. The same input always gives the same envelopes, ids included. */
 export const translate = ({ event, ...context }: TranslateInput): Translation => {
   if (event.livemode !== (context.environment === "production")) return { _tag: "WrongMode" }
   // Own keys only: a type named like a member of Object.prototype must not match

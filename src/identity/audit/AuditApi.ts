@@ -49,7 +49,6 @@ const OwnName = text({
   rule: "must be lower-case words, such as endpoint.created"
 })
 
-/** An id of a person, a key or an object, or an operator's name. */
 const AnyId = text({
   min: 1,
   max: 255,
@@ -77,7 +76,6 @@ export const ListAudit = strict(
 )
 export type ListAudit = typeof ListAudit.Type
 
-/** The audit log (contract 2.13). */
 export class AuditApi extends HttpApiGroup.make("audit")
   .add(
     HttpApiEndpoint.get("list", "/audit-log")

@@ -12,16 +12,13 @@ import type { AuditRecord, ListAudit } from "./AuditApi.ts"
 /** Sorts after every record's id. */
 const afterAll = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
-/**
- * The largest expected difference between a process's clock, from which ids are made, and the database's, in seconds.
- */
+/** In seconds: between a process's clock, from which ids are made, and the database's. */
 const clockDifference = 3600
 
 /** Whether a list has filters, and so may match little of a long log. */
 export const isSearch = ({ limit: _limit, starting_after: _after, ...filters }: ListAudit): boolean =>
   Object.keys(filters).length > 0
 
-/** Lists an environment's records and those of the organization as a whole, newest first. */
 export const makeAuditList = Effect.map(SqlClient.SqlClient, (sql) =>
   Effect.fnUntraced(function* ({ environment, organizationId }: Tenant, query: ListAudit) {
     const { action, author_id, created_gte, created_lte, limit = defaultPageSize, target_id, target_type } = query

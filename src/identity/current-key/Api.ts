@@ -6,7 +6,6 @@ import { KeyAuthentication } from "../Authentication.ts"
 import { Permission } from "../keys/Permissions.ts"
 import { WorkspaceEnvironment } from "../Schemas.ts"
 
-/** A key's id, organization, environment and permissions. */
 export const CurrentKey = Schema.Struct({
   id: described(Schema.UUID, "The key's id, as the audit log names it"),
   organizationId: OrganizationId,

@@ -1,4 +1,4 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Uuid } from "../../platform/bounds/Text.ts"
 import {
@@ -6,19 +6,15 @@ import {
   errorSchemas,
   OrganizationAccessDenied,
   OrganizationAlreadyExists,
-  OriginNotTrusted,
   PermissionDenied,
-  RateLimitExceeded,
   ResourceNotFound,
-  ServiceUnavailable,
-  SessionInvalid
+  ServiceUnavailable
 } from "../../platform/errors/Errors.ts"
-import { CreatedAt, described, ExpiresAt, NoQuery, optional, strict, withStatus } from "../../platform/kit/Request.ts"
-import { RedemptionLimit } from "../Authentication.ts"
+import { CreatedAt, described, ExpiresAt, optional, strict, withStatus } from "../../platform/kit/Request.ts"
 import { CreatedBy, Email, Environments, InvitedRole, WorkspaceEnvironment } from "../Schemas.ts"
 import { sessionDelete, sessionGet, sessionGroup, sessionPost } from "../SessionEndpoints.ts"
 import { SignedIn } from "../sign-in/SessionApi.ts"
-import { LinkPage, RedeemToken } from "../sign-in/SignInApi.ts"
+import { linkPageEndpoint, redemption } from "../sign-in/SignInApi.ts"
 
 /** An invitation that can still be accepted. */
 export const Invitation = Schema.Struct({
@@ -35,7 +31,6 @@ export const InvitationList = Schema.Struct({
   data: described(Schema.Array(Invitation), "The newest first")
 }).annotations({ identifier: "InvitationList" })
 
-/** An invitation as the holder of its link sees it. */
 export const InvitationPreview = Schema.Struct({
   email: described(Schema.String, "The address that its link was mailed to"),
   organization: described(Schema.String, "The organization's name"),
@@ -56,7 +51,6 @@ export const CreateInvitation = strict(
 
 const InvitationPath = Schema.Struct({ id: Uuid.annotations({ description: "The invitation's id (UUID)" }) })
 
-/** Invitations of the signed-in person's organization. */
 export class InvitationsApi extends sessionGroup(
   "invitations",
   "Open invitations to the organization",
@@ -78,39 +72,31 @@ export class InvitationsApi extends sessionGroup(
       .addError(errorSchema(ResourceNotFound))
   ) {}
 
-/** The invited person's operations. They need no credential but the mailed token. */
 export class InvitationApi extends HttpApiGroup.make("invitation")
   .add(
-    HttpApiEndpoint.get("page", "/identity/invitation")
-      .addSuccess(LinkPage)
-      .annotate(OpenApi.Summary, "The page that an invitation's link opens")
-      .annotate(
-        OpenApi.Description,
-        "Opening it accepts nothing: the page shows whom the link signs in and where, and its button sends the token, which follows the link's #, to `POST /identity/invitation`. If the console is served, the answer is 303 and leads to its page, which does the same."
-      )
+    linkPageEndpoint(
+      "/identity/invitation",
+      "The page that an invitation's link opens",
+      "Opening it accepts nothing: the page shows whom the link signs in and where, and its button sends the token, which follows the link's #, to `POST /identity/invitation`. If the console is served, the answer is 303 and leads to its page, which does the same."
+    )
   )
   .add(
-    HttpApiEndpoint.post("preview", "/identity/invitation/preview")
-      .setUrlParams(NoQuery)
-      .setPayload(RedeemToken)
-      .addSuccess(InvitationPreview)
-      .addError(errorSchemas(SessionInvalid, OriginNotTrusted, RateLimitExceeded))
-      .middleware(RedemptionLimit)
-      .annotate(OpenApi.Summary, "Read whom an invitation is for, and to which organization")
-      .annotate(OpenApi.Description, "Accepts nothing: the link's page shows this before the person accepts.")
+    redemption(
+      "preview",
+      "/identity/invitation/preview",
+      "Read whom an invitation is for, and to which organization",
+      "Accepts nothing: the link's page shows this before the person accepts."
+    ).addSuccess(InvitationPreview)
   )
   .add(
-    HttpApiEndpoint.post("accept", "/identity/invitation")
-      .setUrlParams(NoQuery)
-      .setPayload(RedeemToken)
+    redemption(
+      "accept",
+      "/identity/invitation",
+      "Accept an invitation; signs in and sets the session cookie",
+      "A person has one organization: a member of another one leaves it first, and may then use the same link. An invitation ends with its sender's right to invite to its role: it is revoked when they are removed or demoted, and is then refused like any invalid one."
+    )
       .addSuccess(SignedIn)
-      .addError(errorSchemas(SessionInvalid, OriginNotTrusted, OrganizationAlreadyExists, RateLimitExceeded))
-      .middleware(RedemptionLimit)
-      .annotate(OpenApi.Summary, "Accept an invitation; signs in and sets the session cookie")
-      .annotate(
-        OpenApi.Description,
-        "A person has one organization: a member of another one leaves it first, and may then use the same link. An invitation ends with its sender's right to invite to its role: it is revoked when they are removed or demoted, and is then refused like any invalid one."
-      )
+      .addError(errorSchema(OrganizationAlreadyExists))
   )
   .addError(errorSchema(ServiceUnavailable))
   .annotate(OpenApi.Description, "Accepting an invitation") {}

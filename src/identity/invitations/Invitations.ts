@@ -23,18 +23,15 @@ import type { BegunSession } from "../sign-in/SignIn.ts"
 import type { InvitationPreview } from "./Api.ts"
 import { type Invitation, makeInvitationsRepo, type NewInvitation } from "./InvitationsRepo.ts"
 
-/** The actor, and the organization whose invitations it acts on. */
 type Acting = Pick<NewInvitation, "organizationId" | "author">
 
 /** Invitations by e-mail link, valid 7 days. Owners and admins invite; only owners invite admins. */
 export class Invitations extends Context.Tag("connected-payments/identity/Invitations")<
   Invitations,
   {
-    /** Invites by mail, and replaces an open invitation of the same address. Within `invitationLimits`. */
     readonly create: (
       options: NewInvitation
     ) => Effect.Effect<Invitation, PermissionDenied | ValidationFailed | RateLimitExceeded | ServiceUnavailable>
-    /** The invitations that can still be accepted, newest first. */
     readonly list: (options: Acting) => Effect.Effect<ReadonlyArray<Invitation>, PermissionDenied | ServiceUnavailable>
     /** Revokes an invitation: from then on its link is refused. */
     readonly revoke: (
@@ -74,7 +71,6 @@ const makeParts = Effect.fnUntraced(function* (publicUrl: string) {
   const memberships = yield* makeMemberships
   const record = ({ author, organizationId }: Acting, action: AuditAction, id: string) =>
     audit({ organizationId, environment: null, author, action, targetId: id })
-  /** The role of the actor; fails if it may not invite. */
   const requireInviter = ({ author, organizationId }: Acting) =>
     Effect.filterOrFail(
       memberships.roleOf(organizationId, author),
@@ -145,7 +141,6 @@ const makeAccept = ({ memberships, record, repo, sessions, sql }: Parts) => {
         "The invitation is not valid: it is unknown, was used or revoked, has expired, or its sender may no longer invite."
     })
 
-  /** Requires that the inviter may still invite. Older invitations have no recorded inviter. */
   const requireInvited = ({ createdBy, organizationId, role }: Invitation) =>
     createdBy === null
       ? Effect.void

@@ -16,10 +16,7 @@ export interface NewInvitation extends Pick<Invitation, "organizationId" | "emai
   readonly author: Author
 }
 
-/**
- * How long an invitation is kept after its expiry, whether it was used or not: the invited person's address is no
- * longer needed. The audit log still records that somebody was invited.
- */
+/** After its expiry: the address is no longer needed. The audit log still has the invitation. */
 const keepEnded = "30 days"
 
 /** The statements on invitations. Open ones are neither accepted nor revoked; they may have expired. */
@@ -42,12 +39,10 @@ export const makeInvitationsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         ${invitation.environments}::text[], ${hash}, now() + ${invitationDays} * interval '1 day',
         ${invitation.author.kind}, ${invitation.author.id}) RETURNING ${columns}`,
 
-    /** The organization's open invitations that have not expired, newest first. */
     list: (organizationId: OrganizationId) => sql<Invitation>`
       SELECT ${columns} FROM payments.invitations
       WHERE organization_id = ${organizationId} AND ${open} AND expires_at > now() ORDER BY id DESC`,
 
-    /** The invitation that can be accepted with this token. */
     find: (hash: Buffer) => sql<Invitation & { readonly organization: string }>`
       SELECT ${columns}, (SELECT name FROM payments.organizations o WHERE o.id = organization_id) AS organization
       FROM payments.invitations WHERE ${valid(hash)}`,

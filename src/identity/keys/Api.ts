@@ -58,7 +58,6 @@ export const CreateApiKey = strict(
 
 const KeyPath = Schema.Struct({ id: Uuid.annotations({ description: "The key's id (UUID)" }) })
 
-/** API keys of the signed-in person's organization (contract 2.1 to 2.6). */
 export class KeysApi extends sessionGroup(
   "apiKeys",
   "API keys of the organization",

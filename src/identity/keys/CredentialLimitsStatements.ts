@@ -1,7 +1,7 @@
 import type { SqlClient, SqlError, Statement } from "@effect/sql"
 import { Duration, Effect } from "effect"
 import type { ServiceUnavailable } from "../../platform/errors/Errors.ts"
-import { Batcher, maxPermitWaiters, permitRefused, permitTimeoutMillis } from "../../platform/kit/Fibers.ts"
+import { Batcher, maxPermitWaiters, permitRefused, permitTimeoutMillis } from "../../platform/kit/Concurrency.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { type RateLimitPolicy, type Taken, takeTokens } from "../../platform/kit/RateLimitStatements.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
@@ -12,12 +12,10 @@ export interface CredentialPolicies {
   readonly organization: RateLimitPolicy
 }
 
-/** An organization's limit, as a multiple of one credential's. */
 const credentialsPerOrganization = 10
 
 export const perMinute = (limit: number): RateLimitPolicy => ({ limit, per: Duration.minutes(1) })
 
-/** Derives the limits from the requests per minute of one credential. */
 export const credentialPolicies = (rateLimitPerMinute: number): CredentialPolicies => ({
   own: perMinute(rateLimitPerMinute),
   organization: perMinute(credentialsPerOrganization * rateLimitPerMinute)
@@ -39,7 +37,6 @@ export interface TokensToTake {
 export const takesNothing = ({ organization, own, returned }: TokensToTake): boolean =>
   own === 0 && organization === 0 && returned === 0
 
-/** The database's answer about a credential's limits. */
 export interface CredentialLimits {
   /** Null for a person without an organization. */
   readonly organizationId: OrganizationId | null
@@ -57,11 +54,7 @@ export interface CredentialLimits {
 
 const maxHashes = 500
 
-/**
- * Creates a search.
- *
- * @param find returns the hashes that belong to credentials
- */
+/** `find` returns the hashes that belong to credentials. */
 export const makeCredentialSearch = (
   find: (hashes: ReadonlyArray<Buffer>) => Effect.Effect<ReadonlyArray<{ readonly hash: Buffer }>, SqlError.SqlError>
 ): Effect.Effect<(hash: Buffer) => Effect.Effect<boolean, ServiceUnavailable>> =>

@@ -25,23 +25,14 @@ const byRole: Readonly<Record<Role, ReadonlySet<Permission>>> = {
   viewer: new Set([...working].filter((permission) => permission.endsWith(":read")))
 }
 
-/**
- * The permissions of a role, in the workspaces that the person has access to. Only owners and admins read the audit
- * log and customers' personal data.
- */
+/** Only owners and admins read the audit log and customers' personal data. */
 export const permissionsOf = (role: Role): ReadonlySet<Permission> => byRole[role]
 
-/**
- * Keys and invitations, which members create for programs and people: who may create them, and what is revoked when a
- * member loses that right.
- */
+/** Who may create keys and invitations, and what is revoked when a member loses that right. */
 
 type Place = Pick<Member, "role" | "environments">
 
-/**
- * Requires a member who may manage the keys of an environment: viewers manage no keys, and nobody manages the keys of a
- * workspace without having access to it.
- */
+/** Viewers manage no keys, and nobody those of a workspace without access to it. */
 export const requireKeyManager = (
   { environments, role }: Place,
   environment: Environment
@@ -55,7 +46,6 @@ export const requireKeyManager = (
 const beyond = ({ role }: Place, grants: ReadonlyArray<Grant>) =>
   [...expandGrants(grants)].filter((permission) => !permissionsOf(role).has(permission))
 
-/** Requires that a key has no more permissions than its creator. */
 export const requireMayGrant = (
   place: Place,
   environment: Environment,
@@ -71,10 +61,8 @@ export const requireMayGrant = (
     })
   )
 
-/** A change of a membership that revokes keys and invitations. */
 export interface MembershipChange {
   readonly organizationId: OrganizationId
-  /** The member who created them. */
   readonly personId: string
   /** Their new role and workspaces; undefined if they are no longer a member. */
   readonly place: Place | undefined

@@ -7,7 +7,6 @@ import { KeysApi } from "./Api.ts"
 import { requireKeyManager, requireMayGrant } from "./GrantPolicy.ts"
 import { Keys } from "./Keys.ts"
 
-/** The signed-in person in their organization, with their membership. */
 const member = Effect.gen(function* () {
   const { environment, membership } = yield* CurrentSession
   const { author, organizationId } = yield* currentMember
@@ -16,7 +15,6 @@ const member = Effect.gen(function* () {
     : { author, tenant: { organizationId, environment }, place: membership }
 })
 
-/** The signed-in person, if they may manage the keys of the selected environment. */
 const keyManager = Effect.tap(member, ({ place, tenant }) => requireKeyManager(place, tenant.environment))
 
 export const keysHttp = serving(KeysApi, Keys, (keys) => ({

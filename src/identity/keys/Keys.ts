@@ -9,8 +9,8 @@ import {
   type WorkspaceAccessRequired
 } from "../../platform/errors/Errors.ts"
 import { makeAudit } from "../../platform/kit/Audit.ts"
+import { BoundedMap, monotonicMillis } from "../../platform/kit/Concurrency.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
-import { BoundedMap, monotonicMillis } from "../../platform/kit/Fibers.ts"
 import { newId, type OrganizationId } from "../../platform/kit/Ids.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"
@@ -39,9 +39,7 @@ export interface NewKey {
   readonly author: Author
 }
 
-/**
- * The prefixes of new keys. Prefixes with `_live_` are of production and no others are, as the table's check requires.
- */
+/** As the table's check requires, prefixes with `_live_` are of production and no others are. */
 const forms = {
   test: { prefix: "pk_test_", environment: "sandbox" },
   live: { prefix: "pk_live_", environment: "production" }
@@ -53,10 +51,7 @@ const forms = {
  */
 export const maxKeys = 100
 
-/**
- * The hash of a key, which is stored and looked up: a key has 256 random bits, so a plain hash can't be reversed by
- * guessing.
- */
+/** A key has 256 random bits, so a plain hash can't be reversed by guessing. */
 const hashOf = (text: string): Buffer => createHash("sha256").update(text).digest()
 
 /** The maximum length of a key: longer values are not even hashed. */
@@ -65,7 +60,6 @@ export const maxKeyLength = 256
 /** The needed data of a request's key, without the key itself. */
 export interface PresentedKey {
   readonly hash: Buffer
-  /** The hash as base64url. */
   readonly hashText: string
   readonly startsWith: (prefix: string) => boolean
 }
@@ -82,7 +76,6 @@ export const presentedKey = (text: string): PresentedKey => {
  */
 const rememberedMillis = 500
 
-/** The maximum number of cached look-ups per process. */
 const maxRemembered = 10_000
 
 interface Remembered {
@@ -104,18 +97,16 @@ const toPrincipal = (key: PresentedKey, row: KeyRow): Effect.Effect<PrincipalSha
         author: { kind: "api_key", id: row.id }
       })
 
-const makeParts = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const repo = yield* makeKeysRepo
-  const audit = yield* makeAudit
-  const memberships = yield* makeMemberships
-  return { sql, repo, audit, memberships }
+const makeParts = Effect.all({
+  sql: SqlClient.SqlClient,
+  repo: makeKeysRepo,
+  audit: makeAudit,
+  memberships: makeMemberships
 })
 
 type Parts = Effect.Effect.Success<typeof makeParts>
 
 const makeCreate = ({ audit, memberships, repo, sql }: Parts) => {
-  /** Requires that a person may still grant the key's permissions; other authors act for the operator. */
   const requireGiver = Effect.fnUntraced(function* (environment: Environment, options: NewKey) {
     if (options.author.kind !== "person") {
       return

@@ -20,7 +20,6 @@ export interface KeyRow extends Pick<KeyRecord, "id" | "organizationId" | "envir
   readonly expiresIn: number | null
 }
 
-/** The statements on API keys, which are known by their hashes. */
 export const makeKeysRepo = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const prepare = yield* makePreparing
@@ -51,10 +50,7 @@ export const makeKeysRepo = Effect.gen(function* () {
   return {
     usable,
 
-    /**
-     * The statements that look a key up: `admit` also takes tokens, `look` writes nothing. Prepared once, since requests
-     * differ only in their parameters.
-     */
+    /** `admit` also takes tokens, `look` writes nothing. Prepared once, since only parameters differ. */
     prepared: (policies: CredentialPolicies) => {
       const parameters = parametersOf(sql, ["hash", "own", "returned", "organization", "organizationReturned"])
       return {
@@ -67,11 +63,9 @@ export const makeKeysRepo = Effect.gen(function* () {
       }
     },
 
-    /** Which of these hashes belong to usable keys. */
     existing: (hashes: ReadonlyArray<Buffer>) => sql<{ readonly hash: Buffer }>`
       SELECT key_hash AS hash FROM payments.api_keys WHERE key_hash = ANY(${hashes}::bytea[]) AND ${isUsable}`,
 
-    /** Whether an organization has at least this many unrevoked keys. */
     hasAtLeast: (organizationId: OrganizationId, count: number) =>
       Effect.map(
         sql`
@@ -96,7 +90,6 @@ export const makeKeysRepo = Effect.gen(function* () {
     list: (tenant: Tenant) => sql<KeyRecord>`
       SELECT ${columns} FROM payments.api_keys WHERE ${ofTenant(sql, tenant)} AND revoked_at IS NULL ORDER BY id DESC`,
 
-    /** The unrevoked keys that a person has created. */
     createdBy: (organizationId: OrganizationId, personId: string) => sql<
       Pick<KeyRecord, "id" | "environment" | "permissions">
     >`
@@ -112,7 +105,6 @@ export const makeKeysRepo = Effect.gen(function* () {
 
     revokeAll: (organizationId: OrganizationId) => revoke(organizationId, sql`true`),
 
-    /** Records the time of the keys' last use, to the minute. */
     touch: (ids: ReadonlyArray<string>) => sql`
       UPDATE payments.api_keys SET last_used_at = date_trunc('minute', now())
       WHERE id = ANY (${ids}::uuid[]) AND (last_used_at IS NULL OR last_used_at < date_trunc('minute', now()))`

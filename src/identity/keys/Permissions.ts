@@ -40,14 +40,12 @@ export type Grant = typeof Grant.Type
 /** The entrusted permissions; others are in a wildcard. */
 export const entrusted: ReadonlyArray<Permission> = EntrustedPermission.literals
 
-/** Every permission, each once. */
 export const permissions: ReadonlyArray<Permission> = [
   ...PaymentPermission.literals,
   ...WebhookPermission.literals,
   ...entrusted
 ]
 
-/** All grants that a key can have, each once. */
 export const grants: ReadonlyArray<Grant> = [...permissions, "*", "webhook-endpoints:*"]
 
 const permissionsOf = (grant: Grant): ReadonlyArray<Permission> => {
@@ -73,10 +71,7 @@ export const expandGrants = (grants: Iterable<Grant>): ReadonlySet<Permission> =
 /** Whether a caller without this permission gets `endpoint_management_forbidden` rather than `permission_denied`. */
 export const isWebhookPermission = Schema.is(WebhookPermission)
 
-/**
- * The permission that an operation needs: declared on its endpoint, and read there by the authentication, the OpenAPI
- * document and the permission tests.
- */
+/** Declared on endpoints; read by the authentication, the OpenAPI document and the permission tests. */
 export class RequiredPermission extends Context.Tag("connected-payments/identity/RequiredPermission")<
   RequiredPermission,
   Permission

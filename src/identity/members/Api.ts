@@ -27,7 +27,6 @@ export const MemberList = Schema.Struct({
   data: described(Schema.Array(Member), "In the order in which they joined")
 }).annotations({ identifier: "MemberList" })
 
-/** Body of PATCH: absent fields are unchanged. */
 export const UpdateMember = strict(
   Schema.Struct({
     role: optional(MemberRole),
@@ -35,7 +34,6 @@ export const UpdateMember = strict(
   }).annotations({ identifier: "UpdateMember" })
 )
 
-/** Query of the operations that take rights from a member. */
 export const MemberKeys = strict(
   Schema.Struct({
     keep_keys: optional(
@@ -47,7 +45,6 @@ export const MemberKeys = strict(
 
 const MemberPath = Schema.Struct({ personId: Uuid.annotations({ description: "The person's id (UUID)" }) })
 
-/** The members of the signed-in person's organization (contract 2.7, 2.8). */
 export class MembersApi extends sessionGroup(
   "members",
   "Members of the organization, their roles and workspaces",

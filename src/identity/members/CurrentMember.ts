@@ -4,10 +4,7 @@ import { CurrentSession } from "../Authentication.ts"
 import { principalOf, requireWorkspace } from "../AuthenticationLive.ts"
 import type { PrincipalShape } from "../Principal.ts"
 
-/**
- * The signed-in person in their organization, for operations on the organization as a whole: no workspace is required.
- * Fails for a person without an organization.
- */
+/** For operations on the organization as a whole: no workspace is required. */
 export const currentMember: Effect.Effect<PrincipalShape, OrganizationAccessDenied, CurrentSession> = Effect.flatMap(
   CurrentSession,
   (session) =>

@@ -4,7 +4,6 @@ import { type MemberKeys, MembersApi } from "./Api.ts"
 import { currentMember } from "./CurrentMember.ts"
 import { Members } from "./Members.ts"
 
-/** The member that a request is about, and whether their keys are kept. */
 const about = ({ personId }: { readonly personId: string }, { keep_keys = false }: typeof MemberKeys.Type) => ({
   personId: personId.toLowerCase(),
   keepKeys: keep_keys

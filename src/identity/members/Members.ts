@@ -18,14 +18,12 @@ import { entersEverything, type Member, makeMemberships, manages } from "./Membe
 
 export { entersEverything, type Member, manages } from "./MembershipsRepo.ts"
 
-/** A change of a member; absent fields are unchanged. */
 export interface MemberChange {
   readonly role?: Role
   /** Replaces the granted workspaces; for developers and viewers only. */
   readonly environments?: ReadonlyArray<Environment>
 }
 
-/** Refuses to grant workspaces to a role that has access to all of them. */
 export const requireGrantable = (
   role: Role,
   environments: ReadonlyArray<Environment>
@@ -37,7 +35,6 @@ export const requireGrantable = (
       })
     : Effect.void
 
-/** Requires that the actor may assign, change and remove memberships with this role. */
 export const requireManages = (actor: Role, other: Role): Effect.Effect<void, PermissionDenied> =>
   manages(actor, other)
     ? Effect.void
@@ -57,10 +54,7 @@ const makeParts = Effect.gen(function* () {
     const member = yield* memberships.find(organizationId, personId)
     return member === undefined ? yield* new ResourceNotFound({ message: "There is no such member." }) : member
   })
-  /**
-   * Requires at least one owner: nobody removes the last one, not even themselves. Run after the change, in its
-   * transaction.
-   */
+  /** Nobody removes the last owner, not even themselves. Run after the change, in its transaction. */
   const requireOwner = (organizationId: OrganizationId) =>
     Effect.filterOrFail(
       memberships.owners(organizationId),
@@ -194,7 +188,6 @@ const make = Effect.gen(function* () {
 export class Members extends Context.Tag("connected-payments/identity/Members")<
   Members,
   {
-    /** The members, in the order in which they joined. */
     readonly list: (organizationId: OrganizationId) => Effect.Effect<ReadonlyArray<Member>, ServiceUnavailable>
     /** Adds a person without an invitation, and creates them if they are unknown: for the operator. */
     readonly add: (options: {
@@ -207,10 +200,7 @@ export class Members extends Context.Tag("connected-payments/identity/Members")<
       Member,
       OrganizationAlreadyExists | PermissionDenied | ResourceNotFound | ValidationFailed | ServiceUnavailable
     >
-    /**
-     * Changes a member. A role with access to every workspace clears the granted ones; a change back from it starts
-     * with none.
-     */
+    /** A role with access to every workspace clears the granted ones; a change back starts with none. */
     readonly update: (options: {
       readonly organizationId: OrganizationId
       readonly personId: string

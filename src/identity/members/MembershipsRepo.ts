@@ -8,9 +8,6 @@ import { violates } from "../../platform/storage/Database.ts"
 import type { Role } from "../Principal.ts"
 import type { Member as MemberShown } from "./Api.ts"
 
-/** The statements on people and memberships that several services of this slice share. */
-
-/** A member of an organization, as the API shows it. */
 export type Member = typeof MemberShown.Type
 
 /** Whether a role has access to every workspace, so that none can be granted to it. */
@@ -20,7 +17,6 @@ export const entersEverything = (role: Role): boolean => role === "owner" || rol
 export const manages = (actor: Role, other: Role): boolean =>
   actor === "owner" || (actor === "admin" && !entersEverything(other))
 
-/** The environments of the workspaces that the membership `m` has access to, in SQL. */
 export const enteredEnvironments = `
   CASE WHEN m.role IN ('owner', 'admin') THEN ARRAY['sandbox', 'production'] ELSE ARRAY(
     SELECT a.environment FROM payments.workspace_access a
@@ -42,7 +38,6 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
       ([member]) => member
     )
 
-  /** Replaces the workspaces granted to a member. */
   const grant = (organizationId: OrganizationId, personId: string, environments: ReadonlyArray<Environment>) =>
     Effect.zipRight(
       sql`DELETE FROM payments.workspace_access WHERE ${ofPerson(organizationId, personId)}`,
@@ -61,10 +56,7 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
     list: (organizationId: OrganizationId) =>
       sql<Member>`${members} WHERE m.organization_id = ${organizationId} ORDER BY m.created_at, m.person_id`,
 
-    /**
-     * The role that an author acts with now; read in the transaction of the action, since the author may have lost it in
-     * the meantime. The operator acts like an owner.
-     */
+    /** Read in the action's transaction, since it may have been lost. The operator acts like an owner. */
     roleOf: Effect.fnUntraced(function* (organizationId: OrganizationId, author: Author) {
       if (author.kind === "operator") {
         return "owner" as const
@@ -73,7 +65,6 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
       return member === undefined ? yield* new PermissionDenied() : member.role
     }),
 
-    /** The person of an e-mail address, created if unknown. */
     ensurePerson: Effect.fnUntraced(function* (email: string) {
       const id = yield* newId
       // An update that changes nothing, so that the row is returned even if another request has just created it

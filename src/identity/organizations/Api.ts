@@ -48,7 +48,6 @@ const OrganizationPath = Schema.Struct({
   )
 })
 
-/** Organizations of people: creating (contract 14.3), renaming and closing them. */
 export class OrganizationsApi extends sessionGroup(
   "organizations",
   "Organizations of signed-in people",

@@ -11,7 +11,6 @@ import { Organizations } from "./Organizations.ts"
 /** Limits how often organizations are closed, since the records of each one are kept. */
 const closings = { limit: 20, per: Duration.days(1) }
 
-/** The signed-in person as a member of the organization that the path names. */
 const memberOf = ({ organizationId }: { readonly organizationId: string }) =>
   Effect.filterOrFail(
     currentMember,

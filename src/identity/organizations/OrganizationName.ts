@@ -8,7 +8,6 @@ import { described } from "../../platform/kit/Request.ts"
  * such names (Amazon.com Inc.); `unlinked` keeps mails from showing it as a link. No server code.
  */
 
-/** The maximum length of a name, in characters. */
 export const maxOrganizationName = 200
 
 /** Characters that are invisible or change how others look, except the joiners that some scripts and emoji need. */
@@ -24,9 +23,7 @@ const links: ReadonlyArray<RegExp> = [
   /[^\s@]@[^\s@]{1,253}\.[^\s@.]{2}/
 ]
 
-/**
- * Normalizes a name as a link would be read: one form each of letters, full stops, colons and slashes, and no joiners.
- */
+/** One form each of letters, full stops, colons and slashes, and no joiners, as a link would be read. */
 const plain = (name: string): string =>
   name
     .normalize("NFKC")
@@ -54,7 +51,6 @@ export const OrganizationNameShown = described(
   "The organization's name, which members and invited people see"
 )
 
-/** The rule for names in words, for documents. */
 export const organizationNameRule =
   "No link (`https://…`, `www.…`, a host with a path or port), no mail address, and no invisible characters: the name appears in mails to people who are invited"
 

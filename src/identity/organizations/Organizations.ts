@@ -26,7 +26,6 @@ export interface NewOrganization {
   readonly author?: Author
 }
 
-/** An organization under its new name. */
 export interface ChangedOrganization extends Organization {
   readonly author: Author
 }
@@ -50,7 +49,6 @@ const make = Effect.gen(function* () {
   const record = (id: OrganizationId, author: Author, action: AuditAction) =>
     auditAll({ organizationId: id, author, action }, [{ environment: null, id }])
 
-  /** Requires that the author is an owner. Locks the roles until the end of the transaction. */
   const requireOwner = Effect.fnUntraced(function* (id: OrganizationId, author: Author) {
     yield* memberships.lock(id)
     if ((yield* memberships.roleOf(id, author)) !== "owner") {
@@ -140,21 +138,14 @@ const make = Effect.gen(function* () {
   return { create, adopt, rename, close, get, list: orUnavailable(repo.list), exists, ofMember }
 })
 
-/** Organizations, each created with both of its workspaces (contract 14.3). */
 export class Organizations extends Context.Tag("connected-payments/identity/Organizations")<
   Organizations,
   {
-    /**
-     * Creates an organization with its sandbox and production workspaces and its owner, who is created if unknown. A
-     * person has one organization: fails if the owner is already a member of one, also under concurrency.
-     */
+    /** With both workspaces and an owner, created if unknown, who is a member of no other one. */
     readonly create: (
       options: NewOrganization
     ) => Effect.Effect<Organization, OrganizationAlreadyExists | ServiceUnavailable>
-    /**
-     * Creates an organization under an embedding team's own id, with both workspaces and without members. Does nothing
-     * if it exists already.
-     */
+    /** Under an embedding team's own id, without members. Does nothing if it exists already. */
     readonly adopt: (organization: ChangedOrganization) => Effect.Effect<void, ServiceUnavailable>
     /** Renames an organization. Owners only. Audited. */
     readonly rename: (

@@ -17,7 +17,6 @@ export interface Remains {
   readonly members: boolean
 }
 
-/** The statements on organizations and their workspaces. */
 export const makeOrganizationsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /** Inserts an organization with its workspaces; returns whether it is new. */
   insert: ({ id, name }: Organization) =>
@@ -32,7 +31,6 @@ export const makeOrganizationsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
       (rows) => rows.length > 0
     ),
 
-  /** Returns whether the name changed. */
   rename: ({ id, name }: Organization) =>
     Effect.map(
       sql`UPDATE payments.organizations SET name = ${name} WHERE id = ${id} AND name <> ${name} RETURNING 1`,
@@ -41,7 +39,6 @@ export const makeOrganizationsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
 
   find: (id: OrganizationId) => sql<Organization>`SELECT id, name FROM payments.organizations WHERE id = ${id}`,
 
-  /** Every organization, oldest first. */
   list: sql<Organization>`SELECT id, name FROM payments.organizations ORDER BY created_at, id`,
 
   ofMember: (email: string) => sql<Pick<Organization, "id">>`

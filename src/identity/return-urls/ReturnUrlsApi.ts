@@ -15,7 +15,6 @@ import { sessionGet, sessionGroup, sessionPut } from "../SessionEndpoints.ts"
 
 const Shown = Schema.NullOr(Schema.String)
 
-/** The pages that payers return to. */
 export const ReturnUrlsRecord = Schema.Struct({
   environment: WorkspaceEnvironment,
   successUrl: described(Shown, "Where payers go after payment; null means the operator's page"),
@@ -34,13 +33,11 @@ export const SetReturnUrls = strict(
 )
 export type SetReturnUrls = typeof SetReturnUrls.Type
 
-/** The pages as they are sent to the provider. */
 export const writtenReturnUrls = ({ cancelUrl, successUrl }: SetReturnUrls): SetReturnUrls => ({
   successUrl: successUrl === null ? null : writtenReturnUrl(new URL(successUrl)),
   cancelUrl: cancelUrl === null ? null : writtenReturnUrl(new URL(cancelUrl))
 })
 
-/** The pages that payers of the signed-in person's organization return to (contract 4.3). */
 export class ReturnUrlsApi extends sessionGroup(
   "returnUrls",
   "Pages that payers return to from checkout",

@@ -9,10 +9,8 @@ export interface OwnReturnUrls {
   readonly cancelUrl: string | null
 }
 
-/** The pages of an environment, as its members see them. */
 export type ReturnUrlsShown = typeof ReturnUrlsRecord.Type
 
-/** The statements on return URLs, which are stored with the workspace. */
 export const makeReturnUrlsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns = sql.literal(
     `environment, success_url AS "successUrl", cancel_url AS "cancelUrl", return_urls_updated_at AS "updatedAt"`

@@ -36,10 +36,7 @@ const systems: ReadonlyArray<readonly [name: string, form: RegExp]> = [
 
 const maxUserAgentLength = 512
 
-/**
- * The description of a client, such as `Firefox on Linux`; null if the header names no known browser. The header itself
- * is not kept.
- */
+/** Such as `Firefox on Linux`; null for an unknown browser. The header itself is not kept. */
 const describeClient = (userAgent: string | undefined): string | null => {
   const text = (userAgent ?? "").slice(0, maxUserAgentLength)
   const nameIn = (known: typeof browsers) => known.find(([, form]) => form.test(text))?.[0]
@@ -54,10 +51,7 @@ export interface RedemptionOptions {
 
 type Refusal = SessionInvalid | OriginNotTrusted | RateLimitExceeded | ServiceUnavailable
 
-/**
- * Programs may redeem a link without an `Origin`. If a browser sends one, it must be trusted: a foreign page must not
- * sign its visitor in as somebody else.
- */
+/** If a browser sends an `Origin`, it must be trusted: a foreign page must not sign its visitor in. */
 const refuseForeignOrigin = (
   trustedOrigins: ReadonlySet<string>
 ): Effect.Effect<void, OriginNotTrusted, HttpServerRequest.HttpServerRequest> =>

@@ -41,7 +41,6 @@ interface MailLimit {
   readonly bucket: string
   readonly limit: number
   readonly period: keyof typeof periods
-  /** A sentence for the caller that describes the limit. */
   readonly message: string
 }
 
@@ -129,14 +128,12 @@ export const takeSignInLink = (
   )
 }
 
-/** Counts an invitation against the limits of its sender, its organization and the invited mailbox. */
 export const takeInvitation = (
   limits: RateLimits["Type"],
   invitation: {
     readonly organizationId: OrganizationId
     readonly author: Author
     readonly email: string
-    /** Whether the operator linked the organization's account, or the provider lets it charge in production. */
     readonly vouched: boolean
   }
 ) => {

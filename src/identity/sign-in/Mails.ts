@@ -11,13 +11,10 @@ import type { InvitedRole } from "../Schemas.ts"
  * opening the link does not use it, so mail scanners may open it.
  */
 
-/** How many minutes a sign-in link is valid. */
 export const signInMinutes = 15
 
-/** How many days an invitation is valid. */
 export const invitationDays = 7
 
-/** The paths of the links: their pages redeem the token when a button is pressed. */
 export const linkPaths = { signIn: "/identity/sign-in", invitation: "/identity/invitation" } as const
 
 const linkTo = (publicUrl: string, path: string, token: Redacted.Redacted) =>

@@ -14,7 +14,6 @@ import { OrganizationNameShown } from "../organizations/OrganizationName.ts"
 import { MemberRole, WorkspaceEnvironment } from "../Schemas.ts"
 import { sessionDelete, sessionGet, sessionGroup, sessionPut } from "../SessionEndpoints.ts"
 
-/** A session, as its person sees it. */
 export const SignedIn = Schema.Struct({
   person: described(
     Schema.Struct({
@@ -73,7 +72,6 @@ export const SelectWorkspace = strict(
   Schema.Struct({ environment: WorkspaceEnvironment }).annotations({ identifier: "SelectWorkspace" })
 )
 
-/** The session of a signed-in person, and its selected workspace (contract 2.2, 2.8). */
 export class SessionApi extends sessionGroup(
   "session",
   "The session of a signed-in person",

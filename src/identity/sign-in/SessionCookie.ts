@@ -12,17 +12,13 @@ const withCookie = (value: string, maxAge: Duration.Duration) =>
     Effect.orDie(HttpServerResponse.setCookie(response, sessionCookie, value, { ...attributes, maxAge }))
   )
 
-/** Sets the cookie on this request's response, for as long as the session lasts. */
 export const setSessionCookie = (token: Redacted.Redacted) =>
   withCookie(Redacted.value(token), Duration.hours(sessionHours))
 
 /** Removes the cookie with this request's response. */
 export const clearSessionCookie = withCookie("", Duration.zero)
 
-/**
- * The values of all session cookies in a request, in order. A browser sends at most one; if there are more, somebody
- * else set the others, and no rule says which one is the person's.
- */
+/** A browser sends at most one: if there are more, somebody else set the others. */
 export const sessionCookiesOf = ({ headers }: HttpServerRequest.HttpServerRequest): ReadonlyArray<string> =>
   (headers["cookie"] ?? "").split(";").flatMap((pair) => {
     const at = pair.indexOf("=")

@@ -16,10 +16,7 @@ import {
 import type { Session } from "../Principal.ts"
 import { makeSignInRepo, type SessionRecord, type SessionRow } from "./SignInRepo.ts"
 
-/**
- * The hash under which a one-time or session token is stored: a token has 256 random bits, so a plain hash can't be
- * reversed by guessing.
- */
+/** A token has 256 random bits, so a plain hash can't be reversed by guessing. */
 export const tokenHash = (token: Redacted.Redacted): Buffer =>
   createHash("sha256").update(Redacted.value(token)).digest()
 
@@ -28,7 +25,6 @@ const tokenForm = /^[A-Za-z0-9_-]{43}$/
 /** A new token: 32 random bytes as base64url. */
 export const newToken = (): Redacted.Redacted => Redacted.make(randomBytes(32).toString("base64url"))
 
-/** Whether a text has the form of a token; anything else is not looked up. */
 export const isToken = (text: string): boolean => tokenForm.test(text)
 
 const toSession = ({ environments, organizationId, role, ...session }: SessionRow): Session => ({
@@ -45,10 +41,7 @@ const make = Effect.gen(function* () {
   const repo = yield* makeSignInRepo
   const auditAll = yield* makeAuditAll
 
-  /**
-   * Writes to the audit log of the person's organization, without an environment; without an organization there is no
-   * log.
-   */
+  /** Without an organization there is no log. */
   const record = (
     { membership, personId }: Pick<Session, "membership" | "personId">,
     action: AuditAction,
@@ -156,15 +149,12 @@ export class Sessions extends Context.Tag("connected-payments/identity/Sessions"
     readonly exists: (token: Redacted.Redacted) => Effect.Effect<boolean, ServiceUnavailable>
     /** The sessions of a person that have not ended, most recently used first: at most 100. */
     readonly list: (personId: string) => Effect.Effect<ReadonlyArray<SessionRecord>, ServiceUnavailable>
-    /** Ends one of a person's sessions, the current one or another; returns whether it existed. */
     readonly end: (session: Session, id: string) => Effect.Effect<boolean, ServiceUnavailable>
-    /** Ends all of a person's sessions, including the current one, and their open sign-in links. */
     readonly endAll: (session: Session) => Effect.Effect<void, ServiceUnavailable>
     readonly selectWorkspace: (
       session: Session,
       environment: Environment
     ) => Effect.Effect<Session, WorkspaceAccessRequired | ServiceUnavailable>
-    /** Removes sessions that have ended. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

@@ -18,7 +18,6 @@ export interface BegunSession {
   readonly session: Session
 }
 
-/** Sign-in by e-mail link (the contract leaves the session's login open). */
 export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
   SignIn,
   {
@@ -43,7 +42,6 @@ export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
       token: Redacted.Redacted,
       client: string | null
     ) => Effect.Effect<BegunSession, SessionInvalid | ServiceUnavailable>
-    /** Removes the tokens of links that have expired. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

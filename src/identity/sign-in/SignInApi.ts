@@ -19,10 +19,13 @@ export const RequestSignInLink = strict(
 
 /** The answer to a request for a sign-in link: the same for every address. */
 export const SignInLinkRequested = Schema.Struct({
-  sent: described(Schema.Literal(true), "Always true, whether or not the address is known")
+  sent: described(Schema.Literal(true), "Always true, whether or not the address is known"),
+  toLog: described(
+    Schema.Boolean,
+    "Whether links are written to the service's log, as at a local start without a mail server"
+  )
 }).annotations({ identifier: "SignInLinkRequested" })
 
-/** Body of operations that redeem a mailed link. */
 export const RedeemToken = strict(Schema.Struct({ token: OneTimeToken }).annotations({ identifier: "RedeemToken" }))
 
 export const SignInPreview = Schema.Struct({
@@ -31,6 +34,28 @@ export const SignInPreview = Schema.Struct({
 }).annotations({ identifier: "SignInPreview" })
 
 export const LinkPage = HttpApiSchema.Text({ contentType: "text/html" })
+
+/** The page that a mailed link opens; nothing is redeemed by opening it. */
+export const linkPageEndpoint = (path: `/${string}`, summary: string, description: string) =>
+  HttpApiEndpoint.get("page", path)
+    .addSuccess(LinkPage)
+    .annotate(OpenApi.Summary, summary)
+    .annotate(OpenApi.Description, description)
+
+/** An operation on a mailed link's token, which is the only credential. */
+export const redemption = <const Name extends string>(
+  name: Name,
+  path: `/${string}`,
+  summary: string,
+  description: string
+) =>
+  HttpApiEndpoint.post(name, path)
+    .setUrlParams(NoQuery)
+    .setPayload(RedeemToken)
+    .addError(errorSchemas(SessionInvalid, OriginNotTrusted, RateLimitExceeded))
+    .middleware(RedemptionLimit)
+    .annotate(OpenApi.Summary, summary)
+    .annotate(OpenApi.Description, description)
 
 /** Signing in by e-mail link (the contract leaves the session's login open). Needs no credential. */
 export class SignInApi extends HttpApiGroup.make("signIn")
@@ -48,36 +73,27 @@ export class SignInApi extends HttpApiGroup.make("signIn")
       )
   )
   .add(
-    HttpApiEndpoint.get("page", "/identity/sign-in")
-      .addSuccess(LinkPage)
-      .annotate(OpenApi.Summary, "The page that a sign-in link opens")
-      .annotate(
-        OpenApi.Description,
-        "Opening it redeems nothing: the page shows whom the link signs in, and its button sends the token, which follows the link's #, to `POST /identity/session`. If the console is served, the answer is 303 and leads to its page, which does the same."
-      )
+    linkPageEndpoint(
+      "/identity/sign-in",
+      "The page that a sign-in link opens",
+      "Opening it redeems nothing: the page shows whom the link signs in, and its button sends the token, which follows the link's #, to `POST /identity/session`. If the console is served, the answer is 303 and leads to its page, which does the same."
+    )
   )
   .add(
-    HttpApiEndpoint.post("preview", "/identity/sign-in/preview")
-      .setUrlParams(NoQuery)
-      .setPayload(RedeemToken)
-      .addSuccess(SignInPreview)
-      .addError(errorSchemas(SessionInvalid, OriginNotTrusted, RateLimitExceeded))
-      .middleware(RedemptionLimit)
-      .annotate(OpenApi.Summary, "Read whom a sign-in link is for")
-      .annotate(OpenApi.Description, "Does not use the link: its page shows this before the person signs in.")
+    redemption(
+      "preview",
+      "/identity/sign-in/preview",
+      "Read whom a sign-in link is for",
+      "Does not use the link: its page shows this before the person signs in."
+    ).addSuccess(SignInPreview)
   )
   .add(
-    HttpApiEndpoint.post("redeem", "/identity/session")
-      .setUrlParams(NoQuery)
-      .setPayload(RedeemToken)
-      .addSuccess(SignedIn)
-      .addError(errorSchemas(SessionInvalid, OriginNotTrusted, RateLimitExceeded))
-      .middleware(RedemptionLimit)
-      .annotate(OpenApi.Summary, "Sign in with a link's token; sets the session cookie")
-      .annotate(
-        OpenApi.Description,
-        "A token works once, within 15 minutes, and ends the person's other open sign-in links. An `Origin` may be absent here; if it is sent, it must be a trusted one."
-      )
+    redemption(
+      "redeem",
+      "/identity/session",
+      "Sign in with a link's token; sets the session cookie",
+      "A token works once, within 15 minutes, and ends the person's other open sign-in links. An `Origin` may be absent here; if it is sent, it must be a trusted one."
+    ).addSuccess(SignedIn)
   )
   .addError(errorSchema(ServiceUnavailable))
   .annotate(OpenApi.Description, "Signing in by e-mail link") {}

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { serving } from "../../platform/kit/Handlers.ts"
+import { Mailer } from "../../platform/kit/Mailer.ts"
 import { RequestAdmission } from "../RequestAdmission.ts"
 import { makeRedemption, type RedemptionOptions } from "./LinkRedemption.ts"
 import { SignIn } from "./SignIn.ts"
@@ -9,11 +10,11 @@ import { type LinkPageOptions, linkPage, signInPage } from "./SignInPage.ts"
 export const signInHttp = (options: RedemptionOptions & LinkPageOptions) =>
   serving(
     SignInApi,
-    Effect.all([SignIn, RequestAdmission, makeRedemption(options)]),
-    ([signIn, { client }, { preview, redeem }]) => ({
+    Effect.all([SignIn, RequestAdmission, makeRedemption(options), Mailer]),
+    ([signIn, { client }, { preview, redeem }, { toLog }]) => ({
       requestLink: Effect.fnUntraced(function* ({ payload }) {
         yield* signIn.requestLink(payload.email, yield* client)
-        return { sent: true as const }
+        return { sent: true as const, toLog }
       }),
       page: () => Effect.succeed(linkPage(options, "sign-in", signInPage)),
       preview: ({ payload }) => preview(signIn.preview(payload.token)),

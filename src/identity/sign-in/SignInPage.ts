@@ -18,7 +18,6 @@ interface PageText {
   readonly done: string
   /** Where the token is sent, relative to the page, since a proxy may serve the service below a path. */
   readonly action: string
-  /** Where the page requests the preview. */
   readonly preview: string
 }
 
@@ -108,10 +107,7 @@ export interface LinkPageOptions {
   readonly consoleUrl?: string | null
 }
 
-/**
- * The response to a mailed link: a redirect to the console's page, or `own` if there is no console. Browsers
- * keep the part after `#` across the redirect, so the token still reaches no server.
- */
+/** To the console's page, or `own` without one. Browsers keep the part after `#`, which no server gets. */
 export const linkPage = (
   { consoleUrl = null }: LinkPageOptions,
   name: "sign-in" | "invitation",

@@ -18,7 +18,6 @@ import type { SignInPreview } from "./SignInApi.ts"
 /** How many hours a session lasts without a request. */
 export const sessionHours = 12
 
-/** The maximum lifetime of a session in days, however much it is used. */
 const sessionDays = 30
 
 /** The maximum number of sessions per person: a new one ends the least recently used. */
@@ -70,7 +69,6 @@ export const makeSignInRepo = Effect.map(SqlClient.SqlClient, (sql) => {
 
     lockPerson: (id: string) => sql`SELECT 1 FROM payments.people WHERE id = ${id} FOR NO KEY UPDATE`,
 
-    /** Ends the person's least recently used sessions, so that there is room for another. */
     makeRoom: (personId: string) => sql`
       DELETE FROM payments.sessions WHERE id IN (
         SELECT id FROM payments.sessions WHERE person_id = ${personId}
@@ -82,7 +80,6 @@ export const makeSignInRepo = Effect.map(SqlClient.SqlClient, (sql) => {
 
     find: (id: string) => sql<SessionRow>`${sessions} WHERE s.id = ${id}`,
 
-    /** Which of these hashes belong to sessions that have not ended. */
     existing: (hashes: ReadonlyArray<Buffer>) => sql<{ readonly hash: Buffer }>`
       SELECT s.token_hash AS hash FROM payments.sessions s WHERE s.token_hash = ANY(${hashes}::bytea[]) AND ${lasts}`,
 

@@ -3,9 +3,7 @@ import { connectingPaths } from "../connecting/Port.ts"
 
 const Page = HttpApiSchema.Text({ contentType: "text/html" })
 
-/**
- * The pages that the provider returns an account's owner to. For browsers: every answer is a page or redirects to one.
- */
+/** For browsers: every answer is a page or redirects to one. */
 export class AccountPagesApi extends HttpApiGroup.make("accountPages")
   .add(
     HttpApiEndpoint.get("returned", connectingPaths.returned)

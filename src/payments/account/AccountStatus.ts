@@ -31,9 +31,7 @@ const decode = Schema.decodeUnknownEither(Account, { errors: "all" })
 /** The names of payment methods: visible ASCII. Other names are left out, since they could not be stored. */
 const methodName = /^[\x21-\x7e]{1,255}$/
 
-/**
- * Returns one of the contract's three statuses. Any other status maps to `inactive`, since the method can't be used.
- */
+/** Any status but the contract's three maps to `inactive`: the method can't be used. */
 const capabilityStatus = (status: unknown): AccountStatus["capabilities"][string] =>
   status === "active" || status === "pending" ? status : "inactive"
 
@@ -57,10 +55,7 @@ const requirementsOf = (requirements: (typeof Account.Type)["requirements"]): Ac
   }
 }
 
-/**
- * Returns an account's status: exactly the documented fields, with counts of requirements instead of their names. If
- * the account lacks required fields, returns the paths of those fields.
- */
+/** Exactly the documented fields, with counts of requirements; or the paths of missing fields. */
 export const accountStatus = (
   environment: Environment,
   account: ProviderObject

@@ -6,7 +6,6 @@ import { createdFields, optional, pageFields, strict } from "../../platform/kit/
 import { providerGet, providerGroup, providerList, providerRead } from "../Endpoints.ts"
 import { referenceTo } from "../Schemas.ts"
 
-/** The organization's connected account itself (contract 4.4). */
 export class AccountApi extends providerGroup("account", "The organization's connected account")
   .add(
     providerRead("get", "/account", "payment-account:read", "Read the connected account").annotate(

@@ -6,7 +6,6 @@ import { one, type StripeCall } from "../stripe/StripeCall.ts"
 import { stripeObjects, withTimeRange } from "../stripe/StripeObjects.ts"
 import type { ListBalanceTransactions, ListPayouts } from "./Api.ts"
 
-/** The provider's operations on the connected account itself, and on its money. */
 export interface AccountPort {
   /** Without the personal data of the account's owner. */
   readonly retrieveAccount: (account: ConnectedAccount) => ProviderCall<ProviderObject>
@@ -72,7 +71,6 @@ const fromAccount = ({ payouts_enabled, settings }: Stripe.Account): Payouts => 
   }
 }
 
-/** The connected account at Stripe, its balance, and its payouts. */
 export const stripeAccount = (call: StripeCall): AccountPort => {
   const readAccount = (account: ConnectedAccount) =>
     call("accounts.retrieve", account, (client, scope) => client.accounts.retrieve(account.accountId, {}, scope))

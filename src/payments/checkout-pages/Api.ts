@@ -19,6 +19,7 @@ import {
   described,
   IdempotencyHeaders,
   listOf,
+  mostCounted,
   NoQuery,
   OptionalIdempotencyHeaders,
   OrganizationPath,
@@ -33,10 +34,8 @@ import { type BrokenRule, referenceTo, removable } from "../Schemas.ts"
 
 const maxQuantity = 9_999
 
-/** Maximum number of items on a page. */
 const maxItems = 20
 
-/** The bounds within which the payer chooses a quantity. */
 const AdjustableQuantity = Schema.Struct({
   minimum: described(
     Schema.Int.pipe(Schema.between(0, maxQuantity)),
@@ -144,7 +143,6 @@ export const CreateCheckoutPage = strict(
 )
 export type CreateCheckoutPage = typeof CreateCheckoutPage.Type
 
-/** Body of `PATCH P/checkout-pages/{id}`: absent fields stay as they are. */
 export const UpdateCheckoutPage = strict(
   Schema.Struct({
     title: optional(bodyFields.title),
@@ -206,6 +204,10 @@ export const CheckoutPage = Schema.Struct({
   collect: ShownCollection,
   allowPromotionCodes: described(Schema.Boolean, "Whether the payer may enter a promotion code"),
   successText: described(Schema.NullOr(Schema.String), "Plain text that the payer reads after paying"),
+  sales: described(
+    Schema.Int,
+    `How many of its sessions were paid, among those of the last 90 days. Counted up to ${mostCounted}, which stands for that many or more`
+  ),
   createdAt: CreatedAt,
   updatedAt: described(Schema.Date, "When it was changed last: ISO 8601 in UTC, with milliseconds")
 }).annotations({ identifier: "CheckoutPage" })
@@ -224,7 +226,6 @@ export type ListCheckoutPages = typeof ListCheckoutPages.Type
 
 const CheckoutPagePath = Schema.Struct({ organizationId: OrganizationId, id: CheckoutPageId })
 
-/** Checkout pages, hosted by this service. */
 export class CheckoutPagesApi extends HttpApiGroup.make("checkoutPages")
   .add(
     HttpApiEndpoint.post("create", "/checkout-pages")
@@ -276,6 +277,7 @@ export class CheckoutPagesApi extends HttpApiGroup.make("checkoutPages")
     HttpApiEndpoint.del("delete", "/checkout-pages/:id")
       .setPath(CheckoutPagePath)
       .setUrlParams(NoQuery)
+      .setHeaders(OptionalIdempotencyHeaders)
       .annotate(RequiredPermission, "payments:write")
       .annotate(OpenApi.Summary, "Delete a checkout page")
       .annotate(

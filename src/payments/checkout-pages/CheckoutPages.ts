@@ -36,16 +36,13 @@ import type {
 import { type FoundRow, makeCheckoutPagesRepo, type PageContent, type PageRow } from "./CheckoutPagesRepo.ts"
 import { makePageItems } from "./PageItems.ts"
 
-/** Maximum number of pages per organization and environment. */
 const maxPages = 100
 
-/** The path of pages, below the service's public URL. */
 export const payPath = "/pay"
 
 /** A page found by its slug: open, closed or deleted. */
 export type FoundPage = FoundRow
 
-/** An item that a payer chose, and how many. */
 export interface Chosen {
   readonly item: CheckoutPageItem
   /** At least 1. */
@@ -83,14 +80,10 @@ export interface CheckoutPagesOptions {
   readonly plainHttp: boolean
 }
 
-/** Checkout pages, hosted by this service. */
 export class CheckoutPages extends Context.Tag("connected-payments/payments/CheckoutPages")<
   CheckoutPages,
   {
-    /**
-     * Reads a new page's items at the provider; returns the effect that stores the page, to be run in a transaction.
-     * Selling at a recurring price needs `subscriptions:write`. Audited.
-     */
+    /** Returns the effect that stores the page. Recurring prices need `subscriptions:write`. Audited. */
     readonly prepareCreate: (
       principal: PrincipalShape,
       params: CreateCheckoutPage
@@ -135,7 +128,6 @@ export class CheckoutPages extends Context.Tag("connected-payments/payments/Chec
       chosen: ReadonlyArray<Chosen>,
       attempt: string
     ) => Effect.Effect<string, AccountFailure | PermissionDenied>
-    /** Removes pages that were deleted more than 400 days ago. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
@@ -171,7 +163,6 @@ const makeParts = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
 type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
 
 const makeContent = ({ accounts, imagesUrl, isOwn, items, repo }: Parts) => {
-  /** Returns the file of an image that the tenant uploaded; refuses any other URL. */
   const imageFileOf = Effect.fnUntraced(function* (tenant: Tenant, url: string) {
     const file = url.slice(imagesUrl.length)
     return isOwn(url) && (yield* repo.hasImage(tenant, file))

@@ -2,13 +2,13 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect, type Option } from "effect"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { CheckoutPageId, OrganizationId } from "../../platform/kit/Ids.ts"
+import { mostCounted } from "../../platform/kit/Request.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
 import { anyRow, firstRow } from "../../platform/storage/Database.ts"
 import type { ShownCollection } from "../checkout/Collection.ts"
 import type { CheckoutPageItem, ListCheckoutPages } from "./Api.ts"
 
-/** A page's content, which its owner sets. */
 export interface PageContent {
   readonly active: boolean
   readonly title: string
@@ -25,22 +25,32 @@ export interface PageRow extends PageContent {
   readonly id: CheckoutPageId
   readonly slug: string
   readonly environment: Environment
+  readonly sales: number
   readonly createdAt: Date
   readonly updatedAt: Date
 }
 
 /** A page as a payer's request finds it. */
-export interface FoundRow extends PageRow {
+export interface FoundRow extends Omit<PageRow, "sales"> {
   readonly organizationId: OrganizationId
   readonly deleted: boolean
+  /** The organization's name. */
+  readonly seller: string
   /** Whether its tenant's account is connected. */
   readonly connected: boolean
 }
 
-/** How long a deleted page's URL answers that the page is gone. */
 const keepDeleted = "400 days"
 
 type Statement<A> = Effect.Effect<A, SqlError.SqlError>
+
+/** SQL: how often a page `p` sold, counted up to `mostCounted`. */
+const sales = `(
+  SELECT count(*)::int FROM (
+    SELECT 1 FROM payments.sold_items s
+    WHERE s.organization_id = p.organization_id AND s.environment = p.environment AND s.checkout_page = p.id
+      AND s.sold_at IS NOT NULL LIMIT ${mostCounted}
+  ) AS sold) AS sales`
 
 export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns = sql.literal(`
@@ -48,12 +58,14 @@ export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     p.items, p.collect, p.allow_promotion_codes AS "allowPromotionCodes", p.success_text AS "successText",
     p.created_at AS "createdAt", p.updated_at AS "updatedAt"`)
 
+  const shown = sql`${columns}, ${sql.literal(sales)}`
+
   const ofTenant = ({ environment, organizationId }: Tenant) =>
     sql`p.organization_id = ${organizationId} AND p.environment = ${environment} AND p.deleted_at IS NULL`
 
   const find = (tenant: Tenant, id: CheckoutPageId, lock = ""): Statement<Option.Option<PageRow>> =>
     firstRow(sql<PageRow>`
-        SELECT ${columns} FROM payments.checkout_pages p WHERE ${ofTenant(tenant)} AND p.id = ${id} ${sql.literal(lock)}`)
+        SELECT ${shown} FROM payments.checkout_pages p WHERE ${ofTenant(tenant)} AND p.id = ${id} ${sql.literal(lock)}`)
 
   return {
     find,
@@ -74,13 +86,12 @@ export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         ([row]) => row?.count ?? 0
       ),
 
-    /** Newest first. */
     list: (
       tenant: Tenant,
       { active, starting_after: after }: ListCheckoutPages,
       limit: number
     ): Statement<ReadonlyArray<PageRow>> => sql<PageRow>`
-      SELECT ${columns} FROM payments.checkout_pages p
+      SELECT ${shown} FROM payments.checkout_pages p
       WHERE ${ofTenant(tenant)} AND ${after === undefined ? sql.literal("true") : sql`p.id < ${after}`}
         AND ${active === undefined ? sql.literal("true") : sql`p.active = ${active}`}
       ORDER BY p.id DESC LIMIT ${limit}`,
@@ -113,7 +124,6 @@ export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         UPDATE payments.checkout_pages p SET deleted_at = now(), active = false
         WHERE ${ofTenant(tenant)} AND p.id = ${id} RETURNING 1`),
 
-    /** Whether the tenant uploaded this image, and it still exists. */
     hasImage: ({ environment, organizationId }: Tenant, file: string): Statement<boolean> =>
       anyRow(sql`
         SELECT 1 FROM payments.product_image_uploads
@@ -123,6 +133,7 @@ export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     findBySlug: (slug: string): Statement<Option.Option<FoundRow>> =>
       firstRow(sql<FoundRow>`
         SELECT ${columns}, p.organization_id AS "organizationId", p.deleted_at IS NOT NULL AS deleted,
+          (SELECT o.name FROM payments.organizations o WHERE o.id = p.organization_id) AS seller,
           EXISTS (SELECT 1 FROM payments.provider_accounts a WHERE a.organization_id = p.organization_id
             AND a.environment = p.environment AND a.status = 'connected') AS connected
         FROM payments.checkout_pages p WHERE p.slug = ${slug}`),

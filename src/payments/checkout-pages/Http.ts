@@ -19,6 +19,7 @@ export const checkoutPagesHandlers = handlersOf(
       write.prepared({ operation: "checkout_pages.update", answer: CheckoutPage }, request, (principal) =>
         pages.prepareUpdate(principal, request.path.id, request.payload)
       ),
-    delete: ({ path }) => Effect.flatMap(Principal, (principal) => pages.delete(principal, path.id))
+    delete: (request) =>
+      write.deletion("checkout_pages.delete", request, (principal) => pages.delete(principal, request.path.id))
   })
 )

@@ -11,7 +11,6 @@ import type { CheckoutPageItem, CreateCheckoutPage } from "./Api.ts"
 
 type NewItems = CreateCheckoutPage["items"]
 
-/** A price with its product, as the provider has them. */
 interface Offer {
   readonly price: ProviderObject
   readonly product: ProviderObject

@@ -7,7 +7,6 @@ const SlugPath = Schema.Struct({
   slug: Schema.String.annotations({ description: "The last part of the page's URL" })
 })
 
-/** A form field for each possible item of a page. */
 const quantities = Object.fromEntries(
   Array.from({ length: 20 }, (_, index) => [`q${index}`, { type: "string", description: "The quantity of an item" }])
 )
@@ -46,7 +45,7 @@ export class PayPagesApi extends HttpApiGroup.make("payPages")
       )
   )
   .add(
-    HttpApiEndpoint.post("goOn", "/pay/:slug")
+    HttpApiEndpoint.post("submit", "/pay/:slug")
       .setPath(SlugPath)
       .addSuccess(Page)
       .annotate(OpenApi.Summary, "Continue to payment from a checkout page")

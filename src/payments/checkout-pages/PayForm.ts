@@ -21,7 +21,6 @@ const utf8 = new TextDecoder("utf-8", { fatal: true })
 
 const malformed = () => new ValidationFailed({ message: "The form is not one of this page." })
 
-/** Parses a form's fields; refuses repeated ones. */
 export const readFields = (bytes: Uint8Array): Effect.Effect<ReadonlyMap<string, string>, ValidationFailed> =>
   Effect.suspend(() => {
     const written = Effect.try({ try: () => utf8.decode(bytes), catch: malformed })

@@ -16,7 +16,6 @@ import { PayPagesApi } from "./PayApi.ts"
 import { type Choice, choiceOf, maxFormBytes, readFields } from "./PayForm.ts"
 import { messagePage, type PayPageOptions, payPage } from "./PayPage.ts"
 
-/** How often a client network may open pages, and submit their forms. */
 const views = { limit: 120, per: Duration.minutes(1) }
 const submissions = { limit: 20, per: Duration.minutes(1) }
 
@@ -88,7 +87,6 @@ const pages = (options: PayPageOptions) => {
         ...(status === 413 ? { headers: { connection: "close" } } : {})
       }),
 
-    /** Asks the payer to check the form. */
     again: (page: FoundPage, choice: Exclude<Choice, { readonly kind: "chosen" }>) =>
       choice.kind === "changed"
         ? payPage(page, options, {
@@ -97,7 +95,6 @@ const pages = (options: PayPageOptions) => {
           })
         : payPage(page, options, { status: 422, alert: choice.alert, entered: choice.entered }),
 
-    /** A session that could not be created. */
     failed: (page: FoundPage, error: ApiError) => {
       const temporary = error.status >= 500 || error.status === 429
       const again = error._tag === "IdempotencyRequestInProgress" || temporary
@@ -169,7 +166,6 @@ export const payPagesHttp = (options: PayPagesOptions) =>
           )
         })
 
-      /** Reads and parses the payer's form. */
       const read = Effect.fnUntraced(
         function* (page: FoundPage, request: HttpServerRequest.HttpServerRequest) {
           if (!isForm(request)) return yield* new UnsupportedMediaType()
@@ -179,7 +175,7 @@ export const payPagesHttp = (options: PayPagesOptions) =>
         Effect.catchTag("RequestError", Effect.die)
       )
 
-      const goOn = (page: FoundPage, request: HttpServerRequest.HttpServerRequest) =>
+      const submit = (page: FoundPage, request: HttpServerRequest.HttpServerRequest) =>
         Effect.matchEffect(read(page, request), {
           onFailure: (error) => Effect.succeed(shown.unreadable(page, error)),
           onSuccess: (choice) =>
@@ -204,10 +200,10 @@ export const payPagesHttp = (options: PayPagesOptions) =>
           )
         )
         .handleRaw("thanks", ({ path }) => onPage(path.slug, "views", (page) => Effect.succeed(shown.thanks(page))))
-        .handleRaw("goOn", ({ path, request }) =>
+        .handleRaw("submit", ({ path, request }) =>
           onPage(path.slug, "submissions", (page) => {
             const closed = shown.closed(page)
-            return closed === undefined ? goOn(page, request) : Effect.succeed(closed)
+            return closed === undefined ? submit(page, request) : Effect.succeed(closed)
           })
         )
     })

@@ -48,7 +48,6 @@ interface Document {
   readonly sandbox: boolean
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
-  /** HTML. */
   readonly content: string
 }
 
@@ -84,17 +83,13 @@ const priceOf = ({ currency, recurring, unitAmount }: CheckoutPageItem): string 
     ? `The price is on the next page${recurring === null ? "" : `; it is charged${everyPeriod(recurring)}`}`
     : `${formatAmount(unitAmount, currency)}${everyPeriod(recurring)}`
 
-/** A payer's input and its errors. */
 export interface Entered {
-  /** The raw input, by item index. */
   readonly quantities: ReadonlyMap<number, string>
-  /** Error messages, by item index. */
   readonly problems: ReadonlyMap<number, string>
 }
 
 const nothingEntered: Entered = { quantities: new Map(), problems: new Map() }
 
-/** The name of an item's field in the form. */
 export const fieldOf = (index: number): string => `q${index}`
 
 const quantityField = (item: CheckoutPageItem, index: number, { problems, quantities }: Entered): string => {
@@ -137,7 +132,6 @@ export const payPage = (
   }: {
     readonly status?: number
     readonly headers?: Readonly<Record<string, string>>
-    /** The message above the form: what went wrong and what to do. */
     readonly alert?: string
     readonly entered?: Entered
   } = {}
@@ -161,6 +155,7 @@ ${quantityField(item, index, entered)}
       status,
       headers,
       content: `${image}<h1>${escaped(shown.title)}</h1>
+<p class="soft">Sold by ${escaped(shown.seller)}</p>
 ${alert === undefined ? "" : `<div class="alert" role="alert"><p>${escaped(alert)}</p></div>\n`}${
   shown.text === null ? "" : `<p class="text">${escaped(shown.text)}</p>\n`
 }<form method="post" accept-charset="utf-8">
@@ -180,7 +175,6 @@ ${totalOf(shown.items)}
   )
 }
 
-/** Pages with only a message. */
 export const messagePage =
   (options: PayPageOptions) =>
   ({ sandbox = false, text, ...message }: Omit<Document, "content" | "sandbox"> & MessageText) =>

@@ -15,7 +15,7 @@ import { requestRefused } from "../RefusalReasons.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { CreateCheckoutSession } from "./Api.ts"
 import { isMarked } from "./Metadata.ts"
-import { makeSoldItemsRepo } from "./SoldItemsRepo.ts"
+import { type FinishedSession, makeSoldItemsRepo, type Sale } from "./SoldItemsRepo.ts"
 import type { SessionPage } from "./StripeCheckout.ts"
 
 /** The seller, and what it may sell. */
@@ -30,9 +30,7 @@ export interface FromPage extends SessionPage {
 /** The provider's limit for a subscription's recurring lines, and for its one-time lines. */
 const maximumLines = 20
 
-/**
- * Refuses more lines than the provider accepts in a subscription, since its own refusal names neither limit nor line.
- */
+/** The provider's own refusal names neither limit nor line. */
 const checkLines = (terms: ReadonlyArray<PriceTerms>): Effect.Effect<void, ProviderRequestRefused> => {
   const recurring = terms.filter((of) => of.recurring).length
   return Math.max(recurring, terms.length - recurring) <= maximumLines
@@ -58,10 +56,7 @@ const make = Effect.gen(function* () {
   const returnUrls = yield* ReturnUrls
   const soldItems = yield* makeSoldItemsRepo
 
-  /**
-   * The provider refuses a mode that does not go with the kind of the prices, without a code. Callers who may not sell
-   * recurring prices get `permission_denied`.
-   */
+  /** Without a code; callers who may not sell recurring prices get `permission_denied`. */
   const explainRefusal = Effect.fnUntraced(function* (
     principal: Seller,
     { line_items, mode }: CreateCheckoutSession,
@@ -105,7 +100,12 @@ const make = Effect.gen(function* () {
       )
       .pipe(Effect.catchTag("ProviderRequestRefused", (refusal) => explainRefusal(principal, params, refusal)))
     yield* soldItems
-      .insert(principal, String(created.session["id"]), created.soldItems, decisiveSubtotal(created.session))
+      .insert(principal, String(created.session["id"]), created.soldItems, {
+        subtotal: decisiveSubtotal(created.session),
+        description: created.description,
+        reference: params.client_reference_id ?? null,
+        checkoutPage: from?.id ?? null
+      })
       .pipe(orUnavailable)
     return created.session
   })
@@ -129,10 +129,18 @@ const make = Effect.gen(function* () {
     return sold
   })
 
-  return { create, soldIn, completeSoldItems, clean: orUnavailable(soldItems.clean) }
+  return {
+    create,
+    soldIn,
+    completeSoldItems,
+    finish: (tenant: Tenant, session: FinishedSession) => orUnavailable(soldItems.finish(tenant, session)),
+    sessionsOf: (tenant: Tenant, reference: string) => orUnavailable(soldItems.sessionsOf(tenant, reference)),
+    salesOf: (tenant: Tenant, paymentIds: ReadonlyArray<string>) =>
+      orUnavailable(soldItems.salesOf(tenant, paymentIds)),
+    clean: orUnavailable(soldItems.clean)
+  }
 })
 
-/** Checkout sessions that this service creates, with a record of what each sells. */
 export class CheckoutSessions extends Context.Tag("connected-payments/payments/CheckoutSessions")<
   CheckoutSessions,
   {
@@ -151,16 +159,19 @@ export class CheckoutSessions extends Context.Tag("connected-payments/payments/C
       keyFor: KeyFor,
       from?: FromPage
     ) => Effect.Effect<ProviderObject, AccountFailure | PermissionDenied>
-    /**
-     * Reads a session's items from the provider, where payers change quantities and owners offer upsells, cross-sells
-     * and optional items. Once the session is complete, these are the items sold.
-     */
+    /** Payers change quantities and owners offer upsells; of a complete session, these are the items sold. */
     readonly soldIn: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems, AccountFailure>
-    /**
-     * Like `soldIn`, and records the items, in case a crash prevented that when the session was created. Null if this
-     * service did not create the session.
-     */
+    /** Like `soldIn`, and records the items. Null if this service did not create the session. */
     readonly completeSoldItems: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems | null, AccountFailure>
+    /** Records the sale of a session that has just been finished, if this service created it or its payment link. */
+    readonly finish: (tenant: Tenant, session: FinishedSession) => Effect.Effect<void, ServiceUnavailable>
+    /** The newest sessions with this order reference, of the last 90 days. */
+    readonly sessionsOf: (tenant: Tenant, reference: string) => Effect.Effect<ReadonlyArray<string>, ServiceUnavailable>
+    /** The sales of these payments, of the last 90 days. */
+    readonly salesOf: (
+      tenant: Tenant,
+      paymentIds: ReadonlyArray<string>
+    ) => Effect.Effect<ReadonlyArray<Sale & { readonly paymentId: string }>, ServiceUnavailable>
     /** Removes old records of sold items. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }

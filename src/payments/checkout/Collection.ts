@@ -3,10 +3,7 @@ import { PrintableText, text } from "../../platform/bounds/Text.ts"
 import { described, optional } from "../../platform/kit/Request.ts"
 import type { BrokenRule } from "../Schemas.ts"
 
-/**
- * The data that the provider's page collects from a payer. It is entered and stored there: personal data never passes
- * through this service.
- */
+/** Entered and stored at the provider: personal data never passes through this service. */
 
 const alphanumeric = (max: number, description: string) =>
   text({
@@ -76,7 +73,6 @@ export const ShownCollection = Schema.Struct({
 })
 export type ShownCollection = typeof ShownCollection.Type
 
-/** The data collected from the payer besides the payment itself. */
 export const SessionCollection = Schema.Struct({
   billingAddress: optional(Schema.Boolean, "Whether a billing address is required"),
   phoneNumber: optional(Schema.Boolean, "Whether a phone number is required"),

@@ -2,19 +2,13 @@ import { Predicate } from "effect"
 import { text } from "../../platform/bounds/Text.ts"
 import { MetadataChange, MetadataValue, mergedMetadata, type ProviderObject, pairsOf } from "../Schemas.ts"
 
-/**
- * The metadata that marks sessions and payment links as created by this service. Their items are recorded; if a crash
- * prevented that, the service can read them from the provider.
- */
+/** Marks what this service created, whose items it can read from the provider after a crash. */
 export const checkoutMarker = { key: "svc_source", value: "connected-payments" } as const
 
-/** The metadata key of a session's checkout page id (contract 7.6). */
 export const pageKey = "svc_checkout_page"
 
-/** The prefix of keys that are reserved for the service. */
 const reserved = "svc_"
 
-/** Whether an object's metadata marks it as created by this service. */
 export const isMarked = ({ metadata }: ProviderObject): boolean =>
   Predicate.isRecord(metadata) && metadata[checkoutMarker.key] === checkoutMarker.value
 
@@ -41,7 +35,6 @@ const OwnKey = text({
 /** One of the provider's 50 pairs is the service's own. Checkout pages' sessions have two, but none of a caller's. */
 const mostPairs = 49
 
-/** The metadata of sessions, payment links and promotion codes, which are sold or applied at checkout. */
 export const CheckoutMetadata = pairsOf(OwnKey, MetadataValue, mostPairs).annotations({
   identifier: "CheckoutMetadata",
   description: `Up to ${mostPairs} pairs; keys up to 40 characters without brackets, not beginning with \`${reserved}\`, values up to 500`

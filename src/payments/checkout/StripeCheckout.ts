@@ -42,6 +42,14 @@ export const soldItemsOf = (items: ReadonlyArray<Stripe.LineItem>): SoldItems =>
   }
 }
 
+/** Lines in words, such as "2 × Coffee, Mug": at most 500 characters. */
+export const lineWords = (lines: ReadonlyArray<Stripe.LineItem>): string =>
+  lines
+    .filter(({ quantity }) => quantity !== 0)
+    .map(({ description, quantity }) => `${(quantity ?? 1) > 1 ? `${quantity} × ` : ""}${description ?? "–"}`)
+    .join(", ")
+    .slice(0, 500)
+
 /** A page that holds every line: new sessions have at most 100, payment links 20. */
 export const everyLine = { limit: 100 } as const
 
@@ -60,7 +68,6 @@ export const allLines = (
       )
     : Effect.succeed(expanded.data)
 
-/** The terms that a subscription gets from its prices, in addition to the caller's parameters. */
 export interface SubscriptionTerms {
   /** Days before a new subscription's first charge; null for none. */
   readonly trialPeriodDays: number | null
@@ -85,10 +92,12 @@ export interface CheckoutSessionsPort {
   /** Also returns the items that the session sells, according to the provider. */
   readonly createCheckoutSession: CreateObject<
     NewCheckoutSession,
-    { readonly session: ProviderObject; readonly soldItems: SoldItems }
+    { readonly session: ProviderObject; readonly soldItems: SoldItems; readonly description: string }
   >
   readonly retrieveCheckoutSession: RetrieveObject
   readonly listCheckoutSessions: ListObjects<ListCheckoutSessions>
+  /** The sessions in which a payer gave this e-mail address, newest first. */
+  readonly findCheckoutSessions: ListObjects<{ readonly email: string; readonly limit: number }>
   /** Expires an open session; returns an already expired one unchanged. */
   readonly expireCheckoutSession: (
     account: ConnectedAccount,
@@ -96,7 +105,6 @@ export interface CheckoutSessionsPort {
     options: WriteOptions
   ) => ProviderCall<ProviderObject>
   readonly listSessionLines: ListLines
-  /** The prices and products that a session sells, read from all of its lines. */
   readonly listSessionItems: (account: ConnectedAccount, id: string) => ProviderCall<SoldItems>
 }
 
@@ -117,7 +125,6 @@ const customField = ({
   ...(options === undefined ? {} : { dropdown: { options: options.map((option) => ({ ...option })) } })
 })
 
-/** The parameters for the data that the provider's page collects. */
 const collectionParams = ({
   billingAddress = false,
   customFields = [],
@@ -192,13 +199,14 @@ export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturn
           client.checkout.sessions.create(sent, { ...scope, ...options })
         )
         const lines = yield* allLines(session.line_items, linesOf(account, session.id))
-        return { session: withoutLines(withoutSecrets(toJson(session))), soldItems: soldItemsOf(lines) }
+        return {
+          session: withoutLines(withoutSecrets(toJson(session))),
+          soldItems: soldItemsOf(lines),
+          description: lineWords(lines)
+        }
       }).pipe(Effect.mapError(inOurNames(checkoutFieldNames))),
     retrieveCheckoutSession,
-    /**
-     * Stripe refuses to expire a session twice, without an error code. So the session is read; if it has expired, it is
-     * returned.
-     */
+    /** Stripe refuses a second time without an error code: an expired session is returned. */
     expireCheckoutSession: (account, id, { idempotencyKey }) =>
       named(
         call("checkout.sessions.expire", account, (client, scope) =>
@@ -220,6 +228,14 @@ export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturn
         )
       ),
     listCheckoutSessions: list("checkout.sessions.list", (client) => client.checkout.sessions, withTimeRange),
+    findCheckoutSessions: list(
+      "checkout.sessions.list",
+      (client) => client.checkout.sessions,
+      ({ email, limit }) => ({
+        customer_details: { email },
+        limit
+      })
+    ),
     // A payer may add optional items and cross-sells to the up to 100 lines of a new session
     listSessionItems: (account, id) =>
       Effect.map(

@@ -35,7 +35,6 @@ export interface Connection {
   readonly status: AccountStatus | null
   /** False if the account could not be read at the provider: the status is then the last reported one. */
   readonly current: boolean
-  /** Whether an existing account can be connected. */
   readonly canUseExisting: boolean
   /** Whether disconnecting ends the platform's access at the provider, too. */
   readonly endsAccess: boolean
@@ -144,17 +143,13 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
   }
 })
 
-/** Reasons to refuse an operation before it begins. */
 type Refused = PermissionDenied | RateLimitExceeded | ServiceUnavailable
 
 /** Self-service connection of an organization's provider account, by environment (contract 1.5). */
 export class AccountConnection extends Context.Tag("connected-payments/payments/AccountConnection")<
   AccountConnection,
   {
-    /**
-     * Returns the environment's account with its current status at the provider, or with the last reported one if that
-     * can't be read.
-     */
+    /** With its current status at the provider, or the last reported one if that can't be read. */
     readonly show: (tenant: Tenant) => Effect.Effect<Connection, ServiceUnavailable>
     /**
      * Starts or resumes the onboarding of the environment's account: the connected one, the former one if the platform
@@ -168,19 +163,13 @@ export class AccountConnection extends Context.Tag("connected-payments/payments/
       OnboardingUrl,
       Refused | AccountAlreadyConnected | AccountOnboardingUnavailable | ProviderAccountNotConnected | ProviderFailure
     >
-    /**
-     * Starts connecting an existing account by its owner's consent, which must be finished in the same session within
-     * 10 minutes. Owners and admins only, within `connectingLimits`.
-     */
+    /** Must be finished in the same session within 10 minutes. Owners and admins only. */
     readonly startAuthorization: (
       tenant: Tenant,
       author: Author,
       sessionId: string
     ) => Effect.Effect<OnboardingUrl, Refused | AccountAlreadyConnected | AccountOauthUnavailable | ProviderFailure>
-    /**
-     * Finishes an authorization in the environment that it was started for, even if the caller is interrupted. The
-     * state works once. Audited if it links the account.
-     */
+    /** Even if the caller is interrupted; the state works once. Audited if it links the account. */
     readonly finishAuthorization: (
       session: Session,
       returned: ReturnedAuthorization
@@ -203,7 +192,6 @@ export class AccountConnection extends Context.Tag("connected-payments/payments/
       void,
       PermissionDenied | ResourceNotFound | ValidationFailed | ProviderFailure | ServiceUnavailable
     >
-    /** Removes authorizations that were not finished in time. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

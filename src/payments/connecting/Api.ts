@@ -71,7 +71,6 @@ export const AccountConnectionRecord = Schema.Struct({
   })
 }).annotations({ identifier: "AccountConnection" })
 
-/** Body of the operations that start connecting an account. */
 export const ConnectAccount = strict(
   Schema.Struct({
     environment: described(
@@ -81,7 +80,6 @@ export const ConnectAccount = strict(
   }).annotations({ identifier: "ConnectAccount" })
 )
 
-/** The URL at which the account's owner continues, and its expiry. */
 export const OwnersUrl = Schema.Struct({
   url: described(Schema.String, "For the account's owner alone: open it at once, and do not store it. It works once"),
   expiresAt: ExpiresAt
@@ -102,7 +100,6 @@ export const DisconnectAccount = strict(
   })
 )
 
-/** The provider account of the selected workspace's environment (contract 1.5). */
 export class AccountConnectionApi extends sessionGroup(
   "accountConnection",
   "Connecting the provider account",

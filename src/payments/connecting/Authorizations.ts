@@ -19,7 +19,6 @@ import { type Authorization, connectingPaths } from "./Port.ts"
  * and no person can be tricked into granting access to another organization.
  */
 
-/** How an authorization ended. */
 export type AuthorizationOutcome =
   | "connected"
   /** The account's owner declined. */
@@ -43,7 +42,6 @@ export interface FinishedAuthorization {
   readonly environment: Environment | null
 }
 
-/** The parameters with which the provider sends the browser back; none of them is trusted. */
 export interface ReturnedAuthorization {
   readonly state: string | undefined
   readonly code: Redacted.Redacted | undefined
@@ -56,7 +54,6 @@ const maxCodeLength = 512
 /** How long a refusal waits for the access to be ended at the provider. */
 const patienceOfRefusals = "5 seconds"
 
-/** How long a shutdown waits for authorizations in progress. */
 const patienceOfStop = "5 seconds"
 
 /** The format of the provider's error codes; anything else comes from elsewhere and is not logged. */
@@ -85,10 +82,7 @@ const makeEnding = ({ accounts, platforms, provider, repo }: Parts) => {
   const isKept = (tenant: Tenant, accountId: string): Effect.Effect<boolean, SqlError.SqlError> =>
     repo.isNeeded(tenant, accountId)
 
-  /**
-   * Ends the platform's access at the provider; succeeds if it has already ended. If others need the access, it stays
-   * and must be ended later.
-   */
+  /** If others need the access, it stays and must be ended later. */
   const end = Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
     if (yield* isKept(tenant, accountId)) {
       return
@@ -266,7 +260,6 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
   const finish = makeFinish(parts, redeem)
 
   return {
-    /** Whether the platform is set up for authorizations in this environment. */
     isPossible: (environment: Environment): boolean => Option.isSome(parts.urlOf(environment, Redacted.make(""))),
     start,
     finish,

@@ -11,7 +11,6 @@ export type Visit =
   /** The browser's network exceeded the rate limit. */
   | { readonly of: "oauth"; readonly ended: "limited"; readonly retrySeconds: number }
 
-/** A page's text and HTTP status. */
 interface Words {
   readonly status: number
   readonly title: string

@@ -19,21 +19,17 @@ export interface Onboarding {
   readonly outlivesKey: boolean
 }
 
-/** Counts of what depends on a connected account. */
 export interface Dependents {
   readonly endpointCount: number
   readonly checkoutPageCount: number
-  /** At most `mostDeliveriesCounted`. */
   readonly pendingDeliveryCount: number
 }
 
 /** How long the provider is sure to keep idempotency keys: 24 hours less a margin. */
 const keyLifetime = "23 hours"
 
-/** Pending deliveries are counted up to this number. */
 export const mostDeliveriesCounted = 1000
 
-/** How long an authorization may take, in minutes. */
 export const authorizationMinutes = 10
 
 const makeParts = (sql: SqlClient.SqlClient) => {
@@ -47,7 +43,6 @@ const makeParts = (sql: SqlClient.SqlClient) => {
 type Parts = ReturnType<typeof makeParts>
 
 const accountStatements = ({ sql }: Parts) => ({
-  /** The last reported status of the tenant's account; none if it was never readable. */
   reportedStatus: (tenant: Tenant, accountId: string) =>
     Effect.map(
       sql<{ status: AccountStatus | null }>`
@@ -56,7 +51,6 @@ const accountStatements = ({ sql }: Parts) => ({
       ([row]) => Option.fromNullable(row?.status)
     ),
 
-  /** The account that is disconnected here but whose access at the provider must still be ended. */
   accessToEnd: (tenant: Tenant) =>
     Effect.map(
       sql<{ accountId: string }>`
@@ -91,7 +85,6 @@ const accountStatements = ({ sql }: Parts) => ({
         WHERE account_id = ${accountId} AND organization_id <> ${organizationId}
         LIMIT 1`),
 
-  /** Whether an account is linked, connected or not, in both environments of an organization. */
   isInBoth: (organizationId: OrganizationId, accountId: string) =>
     Effect.map(
       sql`
@@ -163,7 +156,6 @@ const authorizationStatements = ({ sql }: Parts) => ({
       ({ expiresAt }) => expiresAt
     ),
 
-  /** Uses up the session's authorization with this state; returns the environment that it was started for. */
   takeAuthorization: Effect.fnUntraced(function* (
     organizationId: OrganizationId,
     sessionId: string,
@@ -185,7 +177,6 @@ const authorizationStatements = ({ sql }: Parts) => ({
     return taken.length === 0 ? Option.none() : Option.some(found.environment)
   }),
 
-  /** Removes authorizations that were not finished in time. */
   clean: removeOld(sql, {
     table: "account_authorizations",
     key: ["organization_id", "environment", "session_id"],
@@ -194,7 +185,6 @@ const authorizationStatements = ({ sql }: Parts) => ({
   })
 })
 
-/** The SQL of connecting accounts; nothing outside the slice imports this. */
 export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const parts = makeParts(sql)
   return { ...accountStatements(parts), ...onboardingStatements(parts), ...authorizationStatements(parts) }

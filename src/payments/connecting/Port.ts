@@ -15,7 +15,6 @@ export interface NewAccount {
   readonly marker: string
 }
 
-/** The pages that the provider's onboarding returns to. */
 export interface OnboardingPages {
   /** After onboarding was finished or left, so a visit proves nothing. */
   readonly returnUrl: string
@@ -23,19 +22,15 @@ export interface OnboardingPages {
   readonly refreshUrl: string
 }
 
-/**
- * A URL at which an account's owner continues. Whoever has it acts for the owner, so it is neither logged nor stored.
- */
+/** Whoever has it acts for the owner, so it is neither logged nor stored. */
 export interface OnboardingUrl {
   readonly url: Redacted.Redacted
   readonly expiresAt: Date
 }
 
-/** The access that an account's owner has granted. */
 export interface Authorization {
   readonly accountId: string
   readonly environment: Environment
-  /** Whether the access includes writes. */
   readonly mayWrite: boolean
 }
 
@@ -46,7 +41,6 @@ export interface ConnectingPort {
   readonly createAccount: (account: NewAccount, options: WriteOptions) => ProviderCall<string>
   /** Finds the id of an account created with this marker at or after `since`, among at most 2,000 accounts. */
   readonly findCreatedAccount: (account: NewAccount, since: Date) => ProviderCall<Option.Option<string>>
-  /** Creates a single-use URL of the account's onboarding. */
   readonly createOnboardingUrl: (account: ConnectedAccount, pages: OnboardingPages) => ProviderCall<OnboardingUrl>
   /**
    * The address at which the owner of an existing account grants access; none if the platform is not set up for that in

@@ -46,9 +46,7 @@ const scope = "read_write"
 /** The platform itself, where a call expects a connected account. */
 const platform = (environment: Environment): ConnectedAccount => ({ environment, accountId: "platform" })
 
-/**
- * Maps revoked access to a refused permission: a call on the platform names no account whose access could be revoked.
- */
+/** A call on the platform names no account whose access could be revoked. */
 const onPlatform = <A>(call: ProviderCall<A>): ProviderCall<A> =>
   Effect.catchTag(call, "AccountAccessRevoked", ({ cause }) => new ProviderPermissionDenied({ cause }))
 
@@ -59,7 +57,6 @@ const accountIdForm = /^acct_\w{1,64}$/
 
 const incomplete = () => new ProviderUnavailable({ cause: "The provider's answer lacks the account's id" })
 
-/** Creates accounts at Stripe, onboards them with Account Links, and connects existing ones with OAuth. */
 export const stripeConnecting = (
   call: StripeCall,
   { apiUrl, oauthClientIds = {} }: Pick<StripeProviderOptions, "apiUrl" | "oauthClientIds">

@@ -31,7 +31,6 @@ const uploadBody = {
   }
 }
 
-/** Images of products, which the service hosts (contract 4.10). */
 export class ProductImagesApi extends HttpApiGroup.make("productImages")
   .add(
     HttpApiEndpoint.post("upload", "/product-images")
@@ -51,7 +50,6 @@ export class ProductImagesApi extends HttpApiGroup.make("productImages")
   .prefix("/v2/organizations/:organizationId/provider")
   .annotate(OpenApi.Description, "Images of products, hosted by the service") {}
 
-/** The images themselves, which are public. */
 export class PublicImagesApi extends HttpApiGroup.make("publicImages")
   .add(
     HttpApiEndpoint.get("get", "/product-images/:file")

@@ -10,7 +10,7 @@ import {
 } from "../../platform/errors/Errors.ts"
 import { BaseApi } from "../../platform/kit/BaseApi.ts"
 import { clientNetwork } from "../../platform/kit/ClientAddress.ts"
-import { makeFairSemaphore } from "../../platform/kit/Fibers.ts"
+import { makeFairSemaphore } from "../../platform/kit/Concurrency.ts"
 import { hasEntityTag } from "../../platform/kit/Request.ts"
 import type { TrustedProxies } from "../../platform/settings/Forms.ts"
 import { Accounts } from "../Accounts.ts"
@@ -20,7 +20,6 @@ import type { ImageContent } from "./ImageStore.ts"
 import { Images, nameOf } from "./Images.ts"
 import { declaredBytes, readUpload } from "./Upload.ts"
 
-/** How long a transfer waits for its permit. */
 const patience = "10 seconds"
 
 /** Concurrent uploads per process: each is held in memory as a whole, and one in a form several times. */
@@ -37,7 +36,6 @@ const makeTransfers = (concurrency: number) =>
     onAllTaken: () => new ServiceUnavailable({ cause: "Too many images at once" })
   })
 
-/** Serves `ProductImagesApi` from the raw bytes. */
 export const productImagesHttp = HttpApiBuilder.group(BaseApi.add(ProductImagesApi), "productImages", (handlers) =>
   Effect.gen(function* () {
     const images = yield* Images
@@ -68,9 +66,7 @@ const imageHeaders = {
   "cross-origin-resource-policy": "cross-origin"
 }
 
-/** The operator's bounds for public images. */
 export interface ImageBounds {
-  /** How many images a process sends to clients at the same time. */
   readonly imageConcurrency: number
 }
 

@@ -11,7 +11,6 @@ export const contentTypes: Readonly<Record<ImageFormat, string>> = {
   webp: "image/webp"
 }
 
-/** An image's format and dimensions, read from its bytes. */
 export interface ImageHeader {
   readonly format: ImageFormat
   readonly width: number
@@ -24,13 +23,9 @@ const formatOf = (bytes: Uint8Array): Option.Option<ImageFormat> => {
   return isWholeWebp(bytes) ? Option.some("webp") : Option.none()
 }
 
-/** The dimensions; none if the library throws, as it does on some unreadable files. */
 const dimensionsOf = Option.liftThrowable(imageDimensionsFromData)
 
-/**
- * The format and dimensions, from the bytes themselves, regardless of the declared type; none if they are not a whole
- * JPEG, PNG or WebP with a width and a height. Never throws, and reads each byte a few times at most.
- */
+/** None if it is no whole JPEG, PNG or WebP. Never throws, and reads each byte a few times at most. */
 export const readImageHeader = (bytes: Uint8Array): Option.Option<ImageHeader> =>
   Option.gen(function* () {
     // First, so that the library never reads a format that is not accepted

@@ -2,7 +2,6 @@ import { Context, type Effect, type Option, type Scope, type Stream } from "effe
 import type { ServiceUnavailable } from "../../platform/errors/Errors.ts"
 import type { ImageFormat } from "./ImageFormat.ts"
 
-/** The name of an image: the hash of its bytes, and their format. */
 export interface ImageName {
   /** SHA-256, 64 lowercase hex digits. */
   readonly sha256: string
@@ -10,22 +9,17 @@ export interface ImageName {
 }
 
 export interface ImageContent {
-  /** In bytes. */
   readonly size: number
   /** Exactly `size` bytes, as they were stored, in pieces that are fetched on demand. Run it at most once. */
   readonly bytes: Stream.Stream<Uint8Array, ServiceUnavailable>
 }
 
-/**
- * Keeps product images, by the hash of their bytes, until an operator removes them. Replace its layer to store them
- * elsewhere.
- */
+/** Keeps images by the hash of their bytes. Replace its layer to store them elsewhere. */
 export class ImageStore extends Context.Tag("connected-payments/images/ImageStore")<
   ImageStore,
   {
     /** Stores an image; does nothing if it is stored already. */
     readonly put: (name: ImageName, bytes: Uint8Array) => Effect.Effect<void, ServiceUnavailable>
-    /** How many bytes an image has, without reading them; none if there is no such image. */
     readonly size: (name: ImageName) => Effect.Effect<Option.Option<number>, ServiceUnavailable>
     /** Opens an image for as long as the scope is open; none if there is no such image. */
     readonly open: (name: ImageName) => Effect.Effect<Option.Option<ImageContent>, ServiceUnavailable, Scope.Scope>

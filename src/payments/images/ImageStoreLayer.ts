@@ -1,7 +1,7 @@
 import type { SqlClient } from "@effect/sql"
 import { Effect, Layer, Option, Stream } from "effect"
 import { ServiceUnavailable } from "../../platform/errors/Errors.ts"
-import { BoundedSemaphore } from "../../platform/kit/Fibers.ts"
+import { BoundedSemaphore } from "../../platform/kit/Concurrency.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
 import { type ImageName, ImageStore } from "./ImageStore.ts"
 import { makeImagesRepo } from "./ImagesRepo.ts"
@@ -54,7 +54,6 @@ const databaseLayer: Layer.Layer<ImageStore, never, SqlClient.SqlClient> = Layer
   })
 )
 
-/** Images in a bucket, whose client is loaded on demand. */
 const bucketLayer = (options: S3ImageStoreOptions) =>
   Layer.unwrapEffect(
     Effect.map(
@@ -63,7 +62,6 @@ const bucketLayer = (options: S3ImageStoreOptions) =>
     )
   )
 
-/** The image store: this bucket, or else the database. */
 export const imageStoreLayer = (
   bucket: S3ImageStoreOptions | undefined
 ): Layer.Layer<ImageStore, never, SqlClient.SqlClient> => (bucket === undefined ? databaseLayer : bucketLayer(bucket))

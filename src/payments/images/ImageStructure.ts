@@ -40,10 +40,7 @@ const [startOfImage, endOfImage, startOfScan] = [0xd8, 0xd9, 0xda]
 const isFrame = (marker: number): boolean =>
   marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
 
-/**
- * Whether a marker begins no segment: fill bytes, 0xFF as scan data, restarts within a scan, and a marker for encoders'
- * own use.
- */
+/** Fill bytes, 0xFF as scan data, restarts within a scan, and a marker for encoders' own use. */
 const isPassedOver = (marker: number): boolean =>
   marker === 0xff || marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd7)
 

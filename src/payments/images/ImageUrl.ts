@@ -1,10 +1,8 @@
-/** Where images are served, below the service's public URL. */
 export const imagesPath = "/product-images"
 
-/** The file name of an image: the hash of its bytes, and its format. */
 const file = "[0-9a-f]{64}\\.(?:jpg|png|webp)"
 
-export const imageForm = new RegExp(`^https?://[^/?#@]+(?:/[^?#]*)?${imagesPath}/${file}$`)
+export const imageForm = new RegExp(`^https?://[^?#@]+${imagesPath}/${file}$`)
 
 /** Whether a URL has the form that an upload returns, at any public URL of the service. */
 export const hasImageForm = (url: string): boolean => imageForm.test(url)

@@ -14,7 +14,6 @@ import { imagesPath, isOwnImage } from "./ImageUrl.ts"
 /** The file name of an image, in its URL and in records. */
 export const fileOf = ({ format, sha256 }: ImageName): string => `${sha256}.${format}`
 
-/** Parses the file name of an image; none if it is not one. */
 export const nameOf = (file: string): Option.Option<ImageName> => {
   const [, sha256, extension] = /^([0-9a-f]{64})\.(\w+)$/.exec(file) ?? []
   return sha256 !== undefined && (extension === "jpg" || extension === "png" || extension === "webp")
@@ -27,7 +26,6 @@ export interface StoredImage {
   readonly url: string
 }
 
-/** The owner and the author of an upload. */
 export interface Uploading extends Tenant {
   readonly author: Author
 }
@@ -50,10 +48,7 @@ export interface ImagesOptions {
 export class Images extends Context.Tag("connected-payments/images/Images")<
   Images,
   {
-    /**
-     * Counts an upload against its tenant's hourly quota, across all processes. Called before the upload is read, so
-     * that a refused one costs nothing.
-     */
+    /** Across all processes, before the upload is read, so that a refused one costs nothing. */
     readonly admit: (tenant: Tenant, bytes: number) => Effect.Effect<void, ImageQuotaExceeded | ServiceUnavailable>
     /**
      * Stores an image under the hash of its bytes; the same bytes are stored once. Refuses bytes that are not a JPEG,
@@ -64,14 +59,10 @@ export class Images extends Context.Tag("connected-payments/images/Images")<
       bytes: Uint8Array,
       uploading: Uploading
     ) => Effect.Effect<StoredImage, UnsupportedMediaType | ServiceUnavailable>
-    /** How many bytes an image has; none if there is no such image. */
     readonly size: ImageStore["Type"]["size"]
     /** Opens an image for as long as the scope is open; none if there is no such image. */
     readonly open: ImageStore["Type"]["open"]
-    /**
-     * Removes an image for everybody who uploaded it, on behalf of the operator; the same bytes may be uploaded again.
-     * None if there is no such image.
-     */
+    /** For everybody who uploaded it; the same bytes may be uploaded again. */
     readonly remove: (name: ImageName, author: Author) => Effect.Effect<Option.Option<RemovedImage>, ServiceUnavailable>
     /** Whether a URL has the form that `store` returns; does not check that the image exists. */
     readonly isOwn: (url: string) => boolean

@@ -4,7 +4,6 @@ import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { anyRow } from "../../platform/storage/Database.ts"
 import type { ImageName } from "./ImageStore.ts"
 
-/** The SQL of images in the database, and of the uploads of images in any store. */
 export const makeImagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const isNamed = ({ format, sha256 }: ImageName) => sql`sha256 = ${Buffer.from(sha256, "hex")} AND format = ${format}`
 

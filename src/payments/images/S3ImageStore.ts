@@ -7,7 +7,6 @@ import { annotateSpan } from "../../platform/telemetry/Spans.ts"
 import { contentTypes } from "./ImageFormat.ts"
 import { type ImageName, ImageStore } from "./ImageStore.ts"
 
-/** A bucket, and how long to wait for its answers. */
 export interface S3ImageStoreOptions extends ImageStoreSettings {
   /** The longest wait for an answer to begin, and for each piece of it. Default 10 s. */
   readonly timeout?: Duration.DurationInput

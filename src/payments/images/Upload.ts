@@ -6,10 +6,8 @@ import { readBytes, type UnreadableRequest } from "../../server/Body.ts"
 
 /** The image of an upload: the body itself, or the one part of a form. */
 
-/** The largest image that is accepted: 4 MiB (contract 4.10). */
 export const maxImageBytes = 4 * 1024 * 1024
 
-/** How many bytes a form may have in addition to its image. */
 const maxFormOverhead = 16 * 1024
 
 /** How many times a form may contain its boundary; one image needs two. */
@@ -17,7 +15,6 @@ const maxBoundaries = 20
 
 const filePart = "file"
 
-/** Why a part of a form is refused. */
 const partReason = (name: string): string =>
   name === filePart ? "must be one part of the form, with the image as its file" : "is not a known part"
 
@@ -31,10 +28,7 @@ const boundaryOf = (contentType: string): string | undefined => {
   return quoted ?? plain
 }
 
-/**
- * Whether a form has few and short parts, and so is cheap to parse. A parser creates an object for each part, and 4 MiB
- * have room for 65,000: the process could answer nothing else meanwhile.
- */
+/** A parser creates an object for each part, and 4 MiB have room for 65,000. */
 const isSmall = (body: Buffer, boundary: string): boolean => {
   const delimiter = Buffer.from(`--${boundary}`, "latin1")
   let found = 0

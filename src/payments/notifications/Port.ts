@@ -17,20 +17,16 @@ export interface TimeOfEvents {
   readonly until?: Date | undefined
 }
 
-/** An event without its object. */
-export interface ListedEvent {
+/** An event as it was sent, with the fields that every event has. */
+export interface ListedEvent extends ProviderObject {
   readonly id: string
   readonly type: string
   /** Unix seconds. */
   readonly created: number
 }
 
-/** The provider's notifications, and the reads that complete or repeat them. */
 export interface NotificationsPort {
-  /**
-   * Refuses a header that no body could make valid, so that the body need not be read: it is missing, malformed, or
-   * more than 5 minutes off.
-   */
+  /** So that the body need not be read: it is missing, malformed, or more than 5 minutes off. */
   readonly checkSignatureHeader: (header: string | undefined) => Effect.Effect<void, SignatureInvalid>
   /** Verifies the signature over the exact bytes, and the time: at most 5 minutes off in either direction. */
   readonly verifyNotification: (
@@ -46,10 +42,14 @@ export interface NotificationsPort {
   /** A snapshot event as it was sent; the provider keeps it for 30 days. */
   readonly retrieveEvent: (account: ConnectedAccount, id: string) => ProviderCall<ProviderObject>
   /**
-   * Lists the account's snapshot events of a time range, newest first; the provider keeps them for 30 days. Fails if
-   * there are more than 100,000.
+   * Hands over the account's snapshot events of a time range, newest first, page by page, until `take` answers that it
+   * wants no more; the provider keeps them for 30 days. Fails if there are more than 100,000.
    */
-  readonly listEvents: (account: ConnectedAccount, within: TimeOfEvents) => ProviderCall<ReadonlyArray<ListedEvent>>
+  readonly listEvents: (
+    account: ConnectedAccount,
+    within: TimeOfEvents,
+    take: (page: ReadonlyArray<ListedEvent>) => Effect.Effect<boolean>
+  ) => ProviderCall<void>
   /** All items of a subscription; the subscription in an event may list only some of them. */
   readonly listSubscriptionItems: (
     account: ConnectedAccount,

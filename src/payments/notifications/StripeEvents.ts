@@ -3,7 +3,6 @@ import { type StripeCall, toJson } from "../stripe/StripeCall.ts"
 import { everyEvent, everyPage } from "../stripe/StripePages.ts"
 import type { NotificationsPort } from "./Port.ts"
 
-/** Events at Stripe, and the complete lists that events include only in part. */
 export const stripeEvents = (
   call: StripeCall
 ): Pick<NotificationsPort, "retrieveEvent" | "listEvents" | "listSubscriptionItems" | "listInvoiceLines"> => ({
@@ -12,14 +11,15 @@ export const stripeEvents = (
       call("events.retrieve", account, (client, scope) => client.events.retrieve(id, {}, scope)),
       toJson
     ),
-  listEvents: (account, { since, until }) => {
+  listEvents: (account, { since, until }, take) => {
     const created = {
       gte: Math.floor(since.getTime() / 1000),
       ...(until === undefined ? {} : { lt: Math.ceil(until.getTime() / 1000) })
     }
     return everyEvent(
       (params) => call("events.list", account, (client, scope) => client.events.list({ created, ...params }, scope)),
-      ({ created, id, type }) => ({ id, type, created })
+      (page) =>
+        take(page.map((event) => ({ ...toJson(event), id: event.id, type: event.type, created: event.created })))
     )
   },
   listSubscriptionItems: (account, subscription) =>

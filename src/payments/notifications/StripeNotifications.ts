@@ -3,8 +3,8 @@ import { createHmac } from "node:crypto"
 import { Effect, Option, Redacted } from "effect"
 import Stripe from "stripe"
 import { SignatureInvalid } from "../../platform/errors/Errors.ts"
+import { millisNow } from "../../platform/kit/Concurrency.ts"
 import { type Environment, environments } from "../../platform/kit/Environment.ts"
-import { millisNow } from "../../platform/kit/Fibers.ts"
 import { HmacKey, HmacSha256 } from "../../platform/kit/KeyedHash.ts"
 import { spanned } from "../../platform/telemetry/Spans.ts"
 import type { StripeProviderOptions } from "../stripe/StripeCall.ts"
@@ -66,7 +66,6 @@ const byteOrderMark = Buffer.from("\uFEFF")
  */
 const isPlainText = (body: Buffer): boolean => isUtf8(body) && !body.subarray(0, 3).equals(byteOrderMark)
 
-/** A secret that notifications may be signed with. */
 interface Signer {
   readonly environment: Environment
   readonly secret: Redacted.Redacted
@@ -74,9 +73,7 @@ interface Signer {
   readonly hashing: Stripe.CryptoProvider
 }
 
-/**
- * Whether the header signs this text under the secret. Malformed signatures make the package throw plain errors, too.
- */
+/** Malformed signatures make the package throw plain errors, too. */
 const isSigned = (text: string, header: string, { hashing, secret }: Signer, now: number): boolean => {
   const { signature } = Stripe.webhooks
   if (signature === null) return false

@@ -58,7 +58,6 @@ const AfterCompletion = Schema.Struct({
   hosted_confirmation: optional(HostedConfirmation)
 }).annotations({ identifier: "CreatePaymentLinkAfterCompletion", description: "Shown after the payment" })
 
-/** Body of `POST P/payment-links` (contract 4.9). */
 export const CreatePaymentLink = strict(
   Schema.Struct({
     line_items: described(
@@ -74,7 +73,6 @@ export const CreatePaymentLink = strict(
 )
 export type CreatePaymentLink = typeof CreatePaymentLink.Type
 
-/** Body of `PATCH P/payment-links/{id}`: absent fields stay as they are. */
 export const UpdatePaymentLink = strict(
   Schema.Struct({
     active: optional(Schema.Boolean, "False closes the link"),

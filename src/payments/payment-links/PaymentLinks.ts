@@ -13,7 +13,6 @@ import type { ProviderObject } from "../Schemas.ts"
 import type { CreatePaymentLink, UpdatePaymentLink } from "./Api.ts"
 import type { CarriedMetadata } from "./StripePaymentLinks.ts"
 
-/** Payment links that this service creates, with a record of what each sells. */
 export const makePaymentLinks = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts
@@ -37,14 +36,12 @@ export const makePaymentLinks = Effect.gen(function* () {
     const created = yield* accounts.use(principal, (account) =>
       provider.createPaymentLink(account, { ...params, mode, trialPeriodDays: trialOf(terms) }, keyFor(account))
     )
-    yield* soldItems.insert(principal, String(created.link["id"]), created.soldItems).pipe(orUnavailable)
-    return created.link
+    const { description, link } = created
+    yield* soldItems.insert(principal, String(link["id"]), created.soldItems, { description }).pipe(orUnavailable)
+    return link
   })
 
-  /**
-   * Copies a link's metadata to its payments or subscriptions. Another change may come in between, so the answer is
-   * compared again.
-   */
+  /** Another change may come in between, so the answer is compared again. */
   const carry = (
     account: ConnectedAccount,
     link: ProviderObject,
@@ -100,10 +97,7 @@ const samePairs = (some: Readonly<Record<string, unknown>>, others: Readonly<Rec
   Object.keys(some).length === Object.keys(others).length &&
   Object.entries(some).every(([key, value]) => others[key] === value)
 
-/**
- * The metadata still to be copied to a link's payments or subscriptions; undefined if it is up to date, or if the link
- * was not created here: then its owner decides at the provider.
- */
+/** Undefined if it is up to date, or the link was not created here: then its owner decides. */
 const carriedOf = (link: ProviderObject): CarriedMetadata | undefined => {
   const mode = sellsRecurring(link) ? ("subscription" as const) : ("payment" as const)
   const data = link[mode === "payment" ? "payment_intent_data" : "subscription_data"]
@@ -116,9 +110,7 @@ const carriedOf = (link: ProviderObject): CarriedMetadata | undefined => {
 const sellsRecurring = (link: unknown): boolean =>
   Predicate.isRecord(link) && Predicate.isRecord(link["subscription_data"])
 
-/**
- * Checks that a caller may see the stored answer to a link's creation, which needs the same permission as the creation.
- */
+/** Which needs the same permission as the creation. */
 export const mayHaveLink =
   (principal: PrincipalShape) =>
   (link: unknown): Effect.Effect<void, PermissionDenied> =>

@@ -6,6 +6,7 @@ import {
   allLines,
   checkoutFieldNames,
   everyLine,
+  lineWords,
   type SubscriptionTerms,
   soldItemsOf
 } from "../checkout/StripeCheckout.ts"
@@ -26,19 +27,15 @@ import type { CreatePaymentLink, ListPaymentLinks, UpdatePaymentLink } from "./A
 
 export type NewPaymentLink = CreatePaymentLink & SubscriptionTerms & { readonly mode: "payment" | "subscription" }
 
-/** The metadata that a link's payments or subscriptions get from it. */
 export interface CarriedMetadata {
   readonly mode: "payment" | "subscription"
-  /** Replaces the current metadata. */
   readonly metadata: Readonly<Record<string, string>>
 }
 
-/** The provider's operations on payment links, which it returns with all of their `line_items`. */
 export interface PaymentLinksPort {
-  /** Returns the link and the items it sells. */
   readonly createPaymentLink: CreateObject<
     NewPaymentLink,
-    { readonly link: ProviderObject; readonly soldItems: SoldItems }
+    { readonly link: ProviderObject; readonly soldItems: SoldItems; readonly description: string }
   >
   /** Absent fields and unnamed metadata keys are unchanged. */
   readonly updatePaymentLink: ChangeObject<UpdatePaymentLink>
@@ -51,13 +48,9 @@ export interface PaymentLinksPort {
 
 const expanded = { expand: ["line_items"] }
 
-/** Concurrent calls for the lines of a list's links. */
 const linesConcurrency = 5
 
-/**
- * The parameters of a new payment link. Stripe copies its metadata to its sessions; the service copies it to the
- * payment or subscription.
- */
+/** Stripe copies its metadata to its sessions; the service copies it to the payment or subscription. */
 export const paymentLinkParams = (params: NewPaymentLink): Stripe.PaymentLinkCreateParams => {
   const { line_items, metadata, mode, trialPeriodDays, ...rest } = params
   const carried = { metadata: { ...metadata } }
@@ -128,7 +121,7 @@ export const stripePaymentLinks = (call: StripeCall): PaymentLinksPort => {
           client.paymentLinks.create(paymentLinkParams(params), { ...scope, idempotencyKey })
         )
         const { lines, link } = yield* whole(account, created)
-        return { link, soldItems: soldItemsOf(lines) }
+        return { link, soldItems: soldItemsOf(lines), description: lineWords(lines) }
       }).pipe(Effect.mapError(inOurNames(checkoutFieldNames))),
     updatePaymentLink: (account, id, changes, { idempotencyKey }) =>
       update(account, id, paymentLinkChangeParams(changes), idempotencyKey),

@@ -1,15 +1,21 @@
 import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { createdFields, optional, pageFields, strict } from "../../platform/kit/Request.ts"
+import { BooleanFromQuery, createdFields, optional, pageFields, strict } from "../../platform/kit/Request.ts"
 import { providerCreate, providerGet, providerGroup, providerList } from "../Endpoints.ts"
 import { amountRemark, Metadata, maximumAmount, ofPaymentFields, payerOf, referenceTo } from "../Schemas.ts"
 
-/**
- * Query of `GET P/charges`, `GET P/payment-intents` and `GET P/customers` (contract 4.4). There is no search by e-mail
- * address: addresses in URLs end up in logs along the way.
- */
+/** Query of `GET P/charges` and `GET P/customers` (contract 4.4). */
 export const ListPayments = strict(Schema.Struct({ ...pageFields, ...createdFields }))
 export type ListPayments = typeof ListPayments.Type
+
+/** Query of `GET P/payment-intents`. */
+export const ListPaymentIntents = strict(
+  Schema.Struct({
+    ...pageFields,
+    ...createdFields,
+    sale: optional(BooleanFromQuery, "true adds to each payment what was sold; see above")
+  })
+)
 
 export class ChargesApi extends providerGroup("charges", "Charges on the organization's connected account")
   .add(
@@ -30,8 +36,11 @@ export class PaymentIntentsApi extends providerGroup(
 )
   .add(
     providerList("/payment-intents", "payments:read", "List payment intents")
-      .setUrlParams(ListPayments)
-      .annotate(OpenApi.Description, `Without their client secrets. ${payerOf("`receipt_email` and `shipping`")}`)
+      .setUrlParams(ListPaymentIntents)
+      .annotate(
+        OpenApi.Description,
+        `Without their client secrets. ${payerOf("`receipt_email` and `shipping`")} With \`sale=true\`, each has a further field \`sale\` with the \`checkout_session\`, its \`description\` (what it sells, in words), \`client_reference_id\` and \`checkout_page\`; null if this service did not create the session, or more than 90 days ago.`
+      )
   )
   .add(
     providerGet("/payment-intents/:id", "payments:read", "Read a payment intent").annotate(
@@ -40,7 +49,6 @@ export class PaymentIntentsApi extends providerGroup(
     )
   ) {}
 
-/** Body of `POST P/refunds`: names either the payment intent or the charge. */
 export const CreateRefund = strict(
   Schema.Struct({
     payment_intent: optional(referenceTo("payment_intent"), "The payment to refund; or else `charge`"),

@@ -1,17 +1,52 @@
 import { Effect, Struct } from "effect"
+import { Principal } from "../../identity/Principal.ts"
+import type { ServiceUnavailable } from "../../platform/errors/Errors.ts"
 import { handlersOf } from "../../platform/kit/Handlers.ts"
-import { reading, writeOnAccount } from "../AccountOperations.ts"
+import { listing, reading, writeOnAccount } from "../AccountOperations.ts"
+import { CheckoutSessions } from "../checkout/CheckoutSessions.ts"
+import type { Sale } from "../checkout/SoldItemsRepo.ts"
 import { withoutPayer } from "../PersonalData.ts"
 import { Provider } from "../Provider.ts"
-import type { ProviderObject } from "../Schemas.ts"
+import type { ProviderObject, ProviderPage } from "../Schemas.ts"
 import { ChargesApi, CustomersApi, DisputesApi, PaymentIntentsApi, RefundsApi } from "./Api.ts"
 
 export const chargesHandlers = handlersOf(ChargesApi, Provider, (provider) =>
   reading(provider.listCharges, provider.retrieveCharge, withoutPayer)
 )
 
-export const paymentIntentsHandlers = handlersOf(PaymentIntentsApi, Provider, (provider) =>
-  reading(provider.listPaymentIntents, provider.retrievePaymentIntent, withoutPayer)
+/** Adds to each payment intent of a page what was sold, if this service recorded it. */
+export const withSales =
+  (sessions: CheckoutSessions["Type"]) =>
+  (page: ProviderPage): Effect.Effect<ProviderPage, ServiceUnavailable, Principal> =>
+    Effect.gen(function* () {
+      const ids = page.data.map(({ id }) => String(id))
+      const sales = new Map((yield* sessions.salesOf(yield* Principal, ids)).map((sale) => [sale.paymentId, sale]))
+      return {
+        ...page,
+        data: page.data.map((intent) => ({ ...intent, sale: shownSale(sales.get(String(intent["id"]))) }))
+      }
+    })
+
+const shownSale = (sale: Sale | undefined) =>
+  sale === undefined
+    ? null
+    : {
+        checkout_session: sale.session,
+        description: sale.description,
+        client_reference_id: sale.reference,
+        checkout_page: sale.checkoutPage
+      }
+
+export const paymentIntentsHandlers = handlersOf(
+  PaymentIntentsApi,
+  Effect.all([Provider, CheckoutSessions]),
+  ([provider, sessions]) => ({
+    ...reading(provider.listPaymentIntents, provider.retrievePaymentIntent, withoutPayer),
+    list: ({ urlParams: { sale, ...urlParams } }) => {
+      const listed = listing(provider.listPaymentIntents, withoutPayer)({ urlParams })
+      return sale === true ? Effect.flatMap(listed, withSales(sessions)) : listed
+    }
+  })
 )
 
 export const refundsHandlers = handlersOf(RefundsApi, Provider, (provider) => ({

@@ -5,7 +5,6 @@ import { stripeObjects, withTimeRange } from "../stripe/StripeObjects.ts"
 import { someOnPages } from "../stripe/StripePages.ts"
 import type { CreateRefund, ListOfPayments, ListPayments } from "./Api.ts"
 
-/** The provider's operations on payments: charges and payment intents, their refunds and disputes, and their payers. */
 export interface PaymentsPort {
   readonly listCharges: ListObjects<ListPayments>
   readonly retrieveCharge: RetrieveObject
@@ -16,6 +15,12 @@ export interface PaymentsPort {
   readonly hasCharges: (account: ConnectedAccount) => ProviderCall<boolean>
   readonly listPaymentIntents: ListObjects<ListPayments>
   readonly retrievePaymentIntent: RetrieveObject
+  /** The newest payment intents of an amount, by the provider's search. */
+  readonly searchPaymentIntents: ListObjects<{
+    readonly amount: number
+    readonly currency?: string
+    readonly limit: number
+  }>
   readonly createRefund: CreateObject<CreateRefund>
   readonly listRefunds: ListObjects<ListOfPayments>
   readonly retrieveRefund: RetrieveObject
@@ -34,7 +39,6 @@ export const refundParams = ({ metadata, ...rest }: CreateRefund): Stripe.Refund
   ...(metadata === undefined ? {} : { metadata: { ...metadata } })
 })
 
-/** Charges, payment intents, refunds, disputes and customers at Stripe. */
 export const stripePayments = (call: StripeCall): PaymentsPort => {
   const { create, list, retrieve } = stripeObjects(call)
   return {
@@ -49,6 +53,17 @@ export const stripePayments = (call: StripeCall): PaymentsPort => {
       ),
     listPaymentIntents: list("payment_intents.list", (client) => client.paymentIntents, withTimeRange),
     retrievePaymentIntent: retrieve("payment_intents.retrieve", (client) => client.paymentIntents, {}),
+    searchPaymentIntents: list(
+      "payment_intents.search",
+      ({ paymentIntents }) => ({
+        list: (params: Stripe.PaymentIntentSearchParams, options: Stripe.RequestOptions) =>
+          paymentIntents.search(params, options)
+      }),
+      ({ amount, currency, limit }) => ({
+        query: `amount:${amount}${currency === undefined ? "" : ` AND currency:"${currency}"`}`,
+        limit
+      })
+    ),
     createRefund: create("refunds.create", (client) => client.refunds, refundParams),
     listRefunds: list("refunds.list", (client) => client.refunds, withTimeRange),
     retrieveRefund: retrieve("refunds.retrieve", (client) => client.refunds, {}),

@@ -17,7 +17,6 @@ import {
 } from "../Schemas.ts"
 import { amountRules, CustomUnitAmount, RecurringWithTrial, Tiers, TransformQuantity } from "./PriceFields.ts"
 
-/** A product that is created with its price. */
 const ProductData = Schema.Struct({
   name: described(ProviderText(250), "The new product's name, which payers see, up to 250 characters"),
   active: optional(Schema.Boolean, "False takes it off sale; default true"),
@@ -40,7 +39,6 @@ const productRules = (price: {
     : [{ path: ["product_data"], message: "is not accepted together with product: send one of the two" }]
 }
 
-/** A price's lookup name, chosen by the integrator and unique per account. */
 const LookupKey = ProviderText(200)
 
 const transfer = {
@@ -59,7 +57,6 @@ const transferRule = (price: {
     ? [{ path: ["transfer_lookup_key"], message: "must not be sent without lookup_key, the key that it transfers" }]
     : []
 
-/** Body of `POST P/prices` (contract 4.6). */
 export const CreatePrice = strict(
   Schema.Struct({
     product: optional(referenceTo("product")),
@@ -108,7 +105,6 @@ export const UpdatePrice = strict(
 )
 export type UpdatePrice = typeof UpdatePrice.Type
 
-/** Maximum number of lookup keys in a query, the provider's limit. */
 const maximumLookupKeys = 10
 
 /** Lookup keys in a query, as a repeated parameter; a single one arrives as a string. */

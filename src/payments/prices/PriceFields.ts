@@ -49,10 +49,7 @@ export const RecurringWithTrial = Schema.Struct({
   .pipe(Schema.filter(withinThreeYears))
   .annotations({ identifier: "CreatePriceRecurring" })
 
-/**
- * An amount that the payer chooses, between `minimum` and `maximum`, starting at `preset`. The provider requires
- * `enabled`; the service adds it, so callers may leave it out.
- */
+/** Between `minimum` and `maximum`; the service adds the `enabled` that the provider requires. */
 export const CustomUnitAmount = Schema.Struct({
   enabled: optional(Schema.Literal(true), "False is the same as leaving the object out"),
   minimum: optional(UnitAmount),
@@ -116,7 +113,6 @@ export const TransformQuantity = Schema.Struct({
   description: "Divides the quantity before it is charged"
 })
 
-/** The fields of a price that the rules below check. */
 interface Amounts {
   readonly unit_amount?: number
   readonly custom_unit_amount?: object

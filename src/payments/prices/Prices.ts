@@ -16,7 +16,6 @@ export interface PriceTerms {
   readonly trialPeriodDays: number | null
 }
 
-/** Line items, by their prices. */
 type Lines = ReadonlyArray<{ readonly price: string }>
 
 const readTerms = ({ recurring }: ProviderObject): PriceTerms => ({
@@ -86,24 +85,17 @@ const make = Effect.gen(function* () {
   return { termsOf }
 })
 
-/** The terms of the prices in a sale. */
 export class Prices extends Context.Tag("connected-payments/payments/Prices")<
   Prices,
   {
-    /**
-     * Returns the terms of the price in each line, read from the provider and cached for 5 minutes. An unknown price is
-     * refused as a parameter: `provider_resource_missing`, `line_items.<n>.price`.
-     */
+    /** Cached for 5 minutes. An unknown price is refused as the parameter `line_items.<n>.price`. */
     readonly termsOf: (tenant: Tenant, lines: Lines) => Effect.Effect<ReadonlyArray<PriceTerms>, AccountFailure>
   }
 >() {
   static readonly layer: Layer.Layer<Prices, never, Provider | Accounts> = Layer.effect(Prices, make)
 }
 
-/**
- * The trial of a subscription at several prices: the longest, since no price may be charged before its own trial has
- * ended.
- */
+/** The longest, since no price may be charged before its own trial has ended. */
 export const trialOf = (terms: ReadonlyArray<PriceTerms>): number | null => {
   const trials = terms.flatMap(({ trialPeriodDays }) => (trialPeriodDays === null ? [] : [trialPeriodDays]))
   return trials.length === 0 ? null : Math.max(...trials)

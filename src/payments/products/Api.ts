@@ -47,7 +47,6 @@ export const UnitLabel = ProviderText(12).annotations({
   description: "The name of one unit on invoices, such as `seat`; up to 12 characters"
 })
 
-/** The fields that create and PATCH share. */
 const productFields = {
   images: optional(
     Schema.Array(ImageUrl).pipe(Schema.maxItems(8)),
@@ -61,7 +60,6 @@ const productFields = {
   statement_descriptor: optional(StatementDescriptor)
 }
 
-/** Body of `POST P/products` (contract 4.5). */
 export const CreateProduct = strict(
   Schema.Struct({
     name: Name,
@@ -84,10 +82,7 @@ const priceRule = (product: {
     ? [{ path: ["default_price_data"], message: "is not accepted together with default_price: send one of the two" }]
     : []
 
-/**
- * Body of `PATCH P/products/{id}` (contract 4.5): absent fields stay as they are. The default price is
- * replaced by another price of the product (`default_price`) or by a new one (`default_price_data`).
- */
+/** The default price is replaced by another of the product (`default_price`) or a new one. */
 export const UpdateProduct = strict(
   Schema.Struct({
     name: optional(Name),

@@ -16,7 +16,6 @@ const asRefusalOfProduct = (failure: ProviderCallFailure): ProviderCallFailure =
     ? objectNotFound({ fields: ["id"], cause: failure.cause })
     : inOurNames({ "": "default_price_data" })(failure)
 
-/** Changes of products, which may take several calls (contract 4.5). */
 export const makeProducts = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts

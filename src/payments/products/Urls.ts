@@ -17,14 +17,10 @@ export const HttpsUrl = text({
   })
 )
 
-/** The message for an invalid image URL. */
 export const imageRule =
   "must be an https URL of at most 2048 characters, without spaces, or the url that POST product-images returned"
 
-/**
- * The URL of a product's image: https, or one of the service's own, which a local start serves over http. The handler
- * checks that an http URL is the service's own, since it knows the service's address.
- */
+/** https, or the service's own, which a local start serves over http: the handler checks that. */
 export const ImageUrl = text({
   max: 2048,
   pattern: new RegExp(`${httpsForm.source}|${imageForm.source}`),

@@ -99,7 +99,6 @@ export const CreatePromotionCode = strict(
 )
 export type CreatePromotionCode = typeof CreatePromotionCode.Type
 
-/** Body of `PATCH P/promotion-codes/{id}`: absent fields stay as they are. */
 export const UpdatePromotionCode = strict(
   Schema.Struct({
     active: optional(Schema.Boolean, "False means that payers can't use it"),

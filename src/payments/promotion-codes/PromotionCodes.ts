@@ -36,7 +36,6 @@ const has = (object: ProviderObject, field: string, value: string | number | und
 const isAbout = (percentage: unknown, wanted: number | undefined): boolean =>
   wanted === undefined ? (percentage ?? undefined) === undefined : Math.abs(Number(percentage) - wanted) < 0.01
 
-/** Whether a code has the requested discount, duration, limits and products. */
 const hasTerms = (code: ProviderObject, params: CreatePromotionCode): boolean => {
   const coupon = Predicate.isReadonlyRecord(code["coupon"]) ? code["coupon"] : {}
   const appliesTo = Predicate.isReadonlyRecord(coupon["applies_to"]) ? coupon["applies_to"]["products"] : []
@@ -78,7 +77,6 @@ const isCouponGone = (failure: ProviderCallFailure): boolean =>
 const makeParts = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts
-  /** The active code that a payer gets by entering this one, with its coupon. */
   const findActive = (account: ConnectedAccount, code: string) =>
     Effect.map(provider.listPromotionCodes(account, { code, active: true, limit: 1 }), ({ data: [found] }) => found)
   return { provider, accounts, findActive }
@@ -128,10 +126,7 @@ const makeExplain =
         )
       : Effect.fail(inOurNames({ promotion: null })(refusal))
 
-/**
- * Makes one attempt, or the next one if its coupon was deleted because an earlier request with this key was refused
- * and undone.
- */
+/** Or the next one, if its coupon was deleted because an earlier request was refused and undone. */
 const makeTryToCreate = (
   { createCode, createCoupon, undo }: ReturnType<typeof makeCalls>,
   explain: ReturnType<typeof makeExplain>
@@ -163,7 +158,6 @@ const makeTryToCreate = (
   return tryToCreate
 }
 
-/** Promotion codes, each created together with its coupon (contract 4.8). */
 export const makePromotionCodes = Effect.gen(function* () {
   const parts = yield* makeParts
   const calls = makeCalls(parts)

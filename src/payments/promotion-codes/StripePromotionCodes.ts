@@ -15,12 +15,10 @@ import type { StripeCall } from "../stripe/StripeCall.ts"
 import { metadataParams, stripeObjects } from "../stripe/StripeObjects.ts"
 import type { CreatePromotionCode, ListPromotionCodes, UpdatePromotionCode } from "./Api.ts"
 
-/** The parameters of a new coupon, whose id the service chooses. */
 export type NewCoupon = Pick<CreatePromotionCode, "discount" | "duration" | "duration_in_months" | "products"> & {
   readonly id: string
 }
 
-/** The parameters of a new promotion code for an existing coupon. */
 export type NewPromotionCode = Pick<CreatePromotionCode, "code" | "max_redemptions" | "expires_at" | "metadata"> & {
   readonly coupon: string
 }

@@ -8,6 +8,7 @@ import { ProviderOutcomeUnknown, ProviderTimeout, ProviderUnavailable } from "..
 import type { Environment } from "../../platform/kit/Environment.ts"
 import { serverAttributes, serverOf } from "../../platform/kit/UrlServer.ts"
 import type { ProviderCredentials } from "../../platform/settings/Settings.ts"
+import { compareClock } from "../../platform/telemetry/ClockSkew.ts"
 import type { MetricsWriter } from "../../platform/telemetry/Metrics.ts"
 import { annotateOwnSpan } from "../../platform/telemetry/Spans.ts"
 import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
@@ -47,10 +48,7 @@ export const stripeHttpClient = (): HttpClient => {
   }
 }
 
-/**
- * The idempotency key of a request, unless the package generated it: no repeat reuses such a key. Stripe's answers echo
- * the key, except for some failures.
- */
+/** Unless the package generated it: no repeat reuses such a key. */
 const keyOf = ([, , , , headers]: Parameters<HttpClient["makeRequest"]>): Readonly<Record<string, string>> => {
   const key = Object.entries(headers).find(([name]) => name.toLowerCase() === "idempotency-key")?.[1]
   return typeof key === "string" && !key.startsWith("stripe-node-retry-") ? { "idempotency-key": key } : {}
@@ -85,13 +83,9 @@ const bounded = (answer: Answer, timeoutMillis: number, key: Readonly<Record<str
   }
 })
 
-/** The maximum number of retries of a call. */
 export const maxRepeats = 2
 
-/**
- * The pause before the n-th retry: 250 ms, then 500 ms, shortened by up to half so that callers spread out, but at
- * least the provider's Retry-After.
- */
+/** 250 ms, then 500 ms, shortened by up to half, but at least the provider's Retry-After. */
 const pauseBefore = (repeat: number, { retryAfter }: FailedCall): Effect.Effect<number> =>
   Effect.map(Random.nextRange(0.5, 1), (jitter) => Math.max(retryAfter ?? 0, 250 * 2 ** (repeat - 1) * jitter))
 
@@ -181,7 +175,6 @@ export interface StripeProviderOptions {
 const defaultTimeout = Duration.seconds(30)
 const defaultConcurrencyPerAccount = 20
 
-/** The called server, as OpenTelemetry attributes. */
 const attributesOf = ({ apiUrl }: StripeProviderOptions) =>
   serverAttributes(Option.getOrElse(apiUrl, () => new URL("https://api.stripe.com")))
 
@@ -209,10 +202,7 @@ const withoutSecretsIn = (part: unknown): unknown => {
   return Predicate.isReadonlyRecord(part) ? withoutSecrets(part) : part
 }
 
-/**
- * Returns an object without the secrets that let a payer's browser act on it: its own and those of nested objects, such
- * as the source of an older charge.
- */
+/** That let a payer's browser act on it: its own and those of nested objects. */
 export const withoutSecrets = (object: ProviderObject): ProviderObject => {
   const shown: Record<string, unknown> = {}
   for (const [name, part] of Object.entries(object)) {
@@ -245,15 +235,11 @@ export type StripeCall = <A>(
   options?: CallOptions
 ) => ProviderCall<A>
 
-/** The object that a call returns, as the API shows it. */
 export const one = (object: ProviderCall<unknown>) => Effect.map(object, (answer) => withoutSecrets(toJson(answer)))
 
-/**
- * The object of a call with its id in the path: a refusal of that id names the field `id`, whatever Stripe calls it.
- */
+/** A refusal of that id names the field `id`, whatever Stripe calls it. */
 export const named = (object: ProviderCall<unknown>) => Effect.mapError(one(object), inOurNames(pathIdNames))
 
-/** The page that a call returns, as the API shows it. */
 export const page = (answer: ProviderCall<unknown>) => Effect.map(answer, toPage)
 
 /** The page of a call with an object's id in the path: as with `named`, a refusal of that id names `id`. */
@@ -325,10 +311,7 @@ const notProviders = ({ lastResponse }: Stripe.Response<unknown>): CallFailure =
       }
 }
 
-/**
- * Makes calls with the client of the account's environment, with bounded concurrency per account, and retries of
- * transient failures within one deadline. Fails with the API's errors. Measures calls if `metrics` is given.
- */
+/** Bounded per account, with retries of transient failures within one deadline. */
 export const makeStripeCall = (options: StripeProviderOptions, metrics: MetricsWriter | null = null): StripeCall => {
   const clients = {
     sandbox: Option.map(options.sandbox, (credentials) => makeClient(options, credentials)),
@@ -357,6 +340,10 @@ export const makeStripeCall = (options: StripeProviderOptions, metrics: MetricsW
           ).pipe(
             Effect.tapError(log),
             Effect.filterOrFail(isProviders, notProviders),
+            Effect.tap(({ lastResponse }) => {
+              const date = Date.parse(lastResponse.headers["date"] ?? "")
+              return Number.isNaN(date) ? Effect.void : compareClock("provider", date)
+            }),
             Effect.withSpan(`provider ${operation}`, {
               kind: "client",
               attributes: {

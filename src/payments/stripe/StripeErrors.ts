@@ -26,10 +26,7 @@ const requestIdForm = /^req_[A-Za-z0-9_-]{1,64}$/
 
 const paramForm = /^[^\p{Cc}]{1,255}$/u
 
-/**
- * Returns a field of an answer if it has its usual format. A proxy may send anything, including null and numbers,
- * whatever the package's types say.
- */
+/** A proxy may send anything, whatever the package's types say. */
 const ofForm = (form: RegExp, value: unknown): string | undefined =>
   typeof value === "string" && form.test(value) ? value : undefined
 
@@ -44,15 +41,12 @@ const retryAfterOf = (headers: Stripe.errors.StripeError["headers"]): { readonly
   return Number.isFinite(seconds) && seconds > 0 ? { retryAfter: Math.min(seconds, 300) * 1000 } : {}
 }
 
-/** The facts that decide whether a failed call is retried. */
 export interface FailedCall {
   /** Whether a retry may succeed: no connection, a failure at the provider, a rate limit, or a lock. */
   readonly transient: boolean
-  /** The provider's Retry-After, in milliseconds. */
   readonly retryAfter: number | undefined
 }
 
-/** A failed call: the API's error, the facts for operators, and whether to retry it. */
 export interface CallFailure extends FailedCall {
   readonly error: ProviderCallFailure
   readonly facts: ProviderAnswer
@@ -90,7 +84,6 @@ const isTransient = (thrown: Stripe.errors.StripeError, error: ProviderCallFailu
   }
 }
 
-/** Maps an error thrown by the `stripe` package to the API's error (contract 12.3). */
 export const fromStripeError = (thrown: unknown, accountId: string): CallFailure => {
   if (!(thrown instanceof Stripe.errors.StripeError)) {
     // The package throws a plain TypeError for an unexpected answer, e.g. `null`

@@ -35,7 +35,6 @@ type Of<Resource> = (client: Stripe) => Resource
 
 /** Makes the calls; each takes its name in spans and metrics, and the part of the client that has it. */
 export const stripeObjects = (call: StripeCall) => ({
-  /** Lists objects, newest first. */
   list:
     <P extends object, Params>(
       name: string,

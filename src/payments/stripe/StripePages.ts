@@ -8,9 +8,7 @@ const pageSize = 100
 /** Maximum pages read of a list. Invoices have the longest lists, with a few hundred lines. */
 const maxPagesOfList = 50
 
-/**
- * Maximum pages of events: 100,000 events, of which a busy account has many. Only id, type and time of each are kept.
- */
+/** 100,000 events. */
 const maxPagesOfEvents = 1000
 
 const maxPagesOfSearch = 20
@@ -28,7 +26,7 @@ type AskPage<A> = (params: {
 const readPages = <A extends { readonly id: string }>(
   ask: AskPage<A>,
   maxPages: number,
-  isLastWanted: (page: ReadonlyArray<A>) => boolean
+  isLastWanted: (page: ReadonlyArray<A>) => Effect.Effect<boolean>
 ): ProviderCall<boolean> =>
   Effect.gen(function* () {
     const asked = new Set<string>()
@@ -39,50 +37,45 @@ const readPages = <A extends { readonly id: string }>(
         ...(last === undefined ? {} : { starting_after: last.id })
       })
       last = data.at(-1)
-      if (isLastWanted(data) || !has_more || last === undefined) return true
+      if ((yield* isLastWanted(data)) || !has_more || last === undefined) return true
       if (asked.has(last.id)) return false
       asked.add(last.id)
     }
     return false
   })
 
-/** Maps all objects of a list. Fails with `refusal` if it does not end within `maxPages`, or repeats a page. */
-const everyOf = <A extends { readonly id: string }, B>(
-  ask: AskPage<A>,
-  keep: (object: A) => B,
-  { maxPages, refusal }: { readonly maxPages: number; readonly refusal: () => ProviderUnavailable }
-): ProviderCall<ReadonlyArray<B>> =>
+/** Returns all objects of a list. Fails if the list does not end within 50 pages, or repeats a page. */
+export const everyPage = <A extends { readonly id: string }>(ask: AskPage<A>): ProviderCall<ReadonlyArray<A>> =>
   Effect.suspend(() => {
-    const all: Array<B> = []
-    return Effect.flatMap(
-      readPages(ask, maxPages, (page) => {
-        for (const object of page) all.push(keep(object))
-        return false
-      }),
-      (ended) => (ended ? Effect.succeed(all) : refusal())
+    const all: Array<A> = []
+    return readPages(ask, maxPagesOfList, (page) => {
+      all.push(...page)
+      return Effect.succeed(false)
+    }).pipe(
+      Effect.filterOrFail(
+        (ended) => ended,
+        () => new ProviderUnavailable({ cause: "A list of the provider does not end" })
+      ),
+      Effect.as(all)
     )
   })
 
-/** Returns all objects of a list. Fails if the list does not end within 50 pages, or repeats a page. */
-export const everyPage = <A extends { readonly id: string }>(ask: AskPage<A>): ProviderCall<ReadonlyArray<A>> =>
-  everyOf(ask, (object) => object, {
-    maxPages: maxPagesOfList,
-    refusal: () => new ProviderUnavailable({ cause: "A list of the provider does not end" })
-  })
-
-/** Maps all events of a list with `keep`. Fails beyond 100,000, with a message for the operator. */
-export const everyEvent = <A extends { readonly id: string }, B>(
+/** Hands over all events of a list, page by page. Fails beyond 100,000, with a message for the operator. */
+export const everyEvent = <A extends { readonly id: string }>(
   ask: AskPage<A>,
-  keep: (event: A) => B
-): ProviderCall<ReadonlyArray<B>> =>
-  everyOf(ask, keep, {
-    maxPages: maxPagesOfEvents,
-    refusal: () =>
-      new ProviderUnavailable({
-        message: "An account has more than 100,000 events in that time. Ask for a shorter one.",
-        cause: "The list of events does not end"
-      })
-  })
+  take: (page: ReadonlyArray<A>) => Effect.Effect<boolean>
+): ProviderCall<void> =>
+  readPages(ask, maxPagesOfEvents, (page) => Effect.map(take(page), (goesOn) => !goesOn)).pipe(
+    Effect.filterOrFail(
+      (ended) => ended,
+      () =>
+        new ProviderUnavailable({
+          message: "An account has more than 100,000 events in that time. Ask for a shorter one.",
+          cause: "The list of events does not end"
+        })
+    ),
+    Effect.asVoid
+  )
 
 /** Whether any object of a list matches; `beyond` if none of the first 2,000 does and there are more. */
 export const someOnPages = <A extends { readonly id: string }>(
@@ -95,7 +88,7 @@ export const someOnPages = <A extends { readonly id: string }>(
     return Effect.map(
       readPages(ask, maxPagesOfSearch, (page) => {
         found = page.some(matches)
-        return found
+        return Effect.succeed(found)
       }),
       (ended) => (ended ? found : beyond)
     )

@@ -22,7 +22,6 @@ export const subscriptionsParams = (params: ListSubscriptions): Stripe.Subscript
 
 export const updateSubscriptionParams = (params: UpdateSubscription): Stripe.SubscriptionUpdateParams => params
 
-/** Concurrent calls for the items of a list's subscriptions. */
 const itemsConcurrency = 5
 
 export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {

@@ -5,7 +5,6 @@
 
 /** The largest JSON that is accepted. No operation takes more than 100 items, 50 pairs, a depth of 5 or 500 values. */
 export const jsonBounds = {
-  /** How deep arrays and objects may be nested. */
   depth: 32,
   /** How many items an array, or keys an object, may have. */
   members: 100,
@@ -13,13 +12,11 @@ export const jsonBounds = {
   values: 1000
 } as const
 
-/** The bound that a body breaks, and where: keys and indexes from the outside in. */
 export interface BoundBroken {
   readonly bound: keyof typeof jsonBounds
   readonly path: ReadonlyArray<string | number>
 }
 
-/** An array or an object that is still open at a position in the text. */
 interface Container {
   readonly isObject: boolean
   /** How many commas it has had so far. */
@@ -57,10 +54,7 @@ const keyOf = (bytes: Uint8Array, { keyEnd, keyStart }: Container): string => {
 const pathOf = (bytes: Uint8Array, open: ReadonlyArray<Container>): BoundBroken["path"] =>
   open.slice(0, -1).map((container) => (container.isObject ? keyOf(bytes, container) : container.commas))
 
-/**
- * The first bound that a text breaks, or null. If the text is not JSON, the result may be either: the parser refuses it
- * later.
- */
+/** Or null. Of what is no JSON, either: the parser refuses it later. */
 export const brokenBound = (bytes: Uint8Array): BoundBroken | null => {
   const open: Array<Container> = []
   let values = 1

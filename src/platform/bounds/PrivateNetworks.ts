@@ -2,7 +2,7 @@ import { BlockList, isIP } from "node:net"
 
 /**
  * The private networks in which an operator may allow destinations, for development, and the addresses in them that are
- * refused all the same.
+ * refused all the same; and the names that nobody can register on the internet.
  */
 
 const privateNetworks = new BlockList()
@@ -32,3 +32,16 @@ export const isPrivateAddress = (address: string): boolean => {
   const type = family === 6 ? "ipv6" : "ipv4"
   return privateNetworks.check(address, type) && !metadata.check(address, type)
 }
+
+const privateSuffixes = [".localhost", ".localdomain", ".local", ".internal", ".home.arpa"]
+
+/** The form of a name with a domain. */
+export const domainName = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+$/
+
+const plainName = /^[a-z0-9_-]{1,63}$/
+
+/** Whether a host is a name that nobody can register on the internet: `receiver`, `host.docker.internal`. */
+export const isPrivateName = (hostname: string): boolean =>
+  hostname !== "localhost" &&
+  (plainName.test(hostname) ||
+    (domainName.test(hostname) && privateSuffixes.some((suffix) => hostname.endsWith(suffix))))

@@ -5,7 +5,6 @@
  */
 import { Predicate, Record } from "effect"
 
-/** A JSON Schema, or another JSON object. */
 export interface Json {
   readonly [keyword: string]: unknown
 }
@@ -40,10 +39,7 @@ const joined = (schema: Json, allOf: unknown): Json | undefined => {
     : undefined
 }
 
-/**
- * A pattern as every engine reads it: in a class, the characters that are syntax in JavaScript's `v` mode or in Rust are
- * escaped.
- */
+/** In a class, characters are escaped that are syntax in JavaScript's `v` mode or in Rust. */
 const portable = (pattern: string): string => {
   let inClass = false
   return pattern.replaceAll(/\\[\s\S]|\[\^?|[\](){}/|]|-(?=\])/g, (token) => {

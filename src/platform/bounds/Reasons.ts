@@ -12,15 +12,12 @@ import { familiarIn, type Kind, kindOf, takenBy } from "./Rules.ts"
 
 /** Where the innermost issue of a refused value was found. */
 export interface Found {
-  /** What the schema found wrong. */
   readonly issue: ParseResult.ParseIssue
   /** The issue of the whole field: its schema and its value as sent. */
   readonly field: ParseResult.ParseIssue
-  /** The issue of the object that holds the field, if any. */
   readonly parent: ParseResult.ParseIssue | undefined
 }
 
-/** The longest value that is repeated, in characters. */
 const longestEchoed = 30
 
 /** More digits than this may be the number of a card; amounts have at most twelve. */
@@ -54,16 +51,12 @@ export const partsOfReason = (reason: string): { readonly rule: string; readonly
     : { rule: reason.slice(0, at), got: reason.slice(at + gotMark.length) }
 }
 
-/** The number of characters up to which a text is counted. */
 const countedCharacters = 10_000
 
-/** The longest name for which another is suggested, in UTF-16 units. */
 const longestSuggested = 40
 
-/** The largest edit distance of two names that counts as a misspelling. */
 const maxDistance = 2
 
-/** The edit distance of two texts: how many characters to add, remove or replace. */
 const distance = (a: string, b: string): number => {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let i = 1; i <= a.length; i += 1) {
@@ -80,7 +73,6 @@ const distance = (a: string, b: string): number => {
 /** A name without differences that readers overlook: upper case, spaces, `_` and `-`. */
 const folded = (name: string): string => name.toLowerCase().replaceAll(/[\s_-]/g, "")
 
-/** The words of a name in any spelling: `eventTypes`, `event_types` and `event.types` have the same. */
 export const wordsOf = (name: string): ReadonlyArray<string> =>
   name
     .replaceAll(/([a-z])(?=[A-Z])/g, "$1 ")
@@ -97,7 +89,6 @@ const sharing = (name: string, known: ReadonlyArray<string>): string | undefined
     .toSorted((a, b) => b.shared - a.shared || a.words.length - b.words.length)[0]?.other
 }
 
-/** The known name that another is a misspelling of. */
 export const misspelt = (name: string, known: ReadonlyArray<string>): string | undefined => {
   if (name.length < 3 || name.length > longestSuggested) return undefined
   const mine = folded(name)
@@ -119,13 +110,11 @@ export const suggestion = (name: unknown, known: ReadonlyArray<string>): string 
   return other === undefined ? "" : `; did you mean ${other}?`
 }
 
-/** The rule for a record's keys, if the issue's object is a record. */
 const keyWords = (issue: ParseResult.ParseIssue | undefined): string | undefined => {
   const [keys] = issue?._tag === "Composite" && SchemaAST.isTypeLiteral(issue.ast) ? issue.ast.indexSignatures : []
   return keys === undefined ? undefined : takenBy(keys.parameter).words
 }
 
-/** The fields that the object of an issue may have. */
 const fieldsOf = ({ propertySignatures }: SchemaAST.TypeLiteral): ReadonlyArray<string> =>
   propertySignatures.map(({ name }) => String(name))
 

@@ -2,24 +2,17 @@ import type { ParseResult } from "effect"
 import { type Found, partsOfReason, reasonOf } from "./Reasons.ts"
 import { enumerated } from "./Rules.ts"
 
-/**
- * The message and the field list of a refusal, within bounds: however much of a request is wrong, the answer stays
- * small, and no more is checked than the answer can hold. No server code.
- */
+/** However much of a request is wrong, the answer stays small, and no more is checked. No server code. */
 
-/** The maximum number of fields that an error names. */
 export const maxRefusedFields = 20
 
-/** The maximum length of a field's name in an error, in characters. */
 export const maxFieldLength = 200
 
-/** The maximum length of an error's message, in characters. */
 export const maxMessageLength = 2000
 
 /** How many characters of a field's name its reason repeats. */
 const maxNameInReason = 80
 
-/** A text cut to at most `max` characters, with an ellipsis if it was cut. */
 const cut = (text: string, max: number): string => {
   if (text.length <= max) return text
   // Two units hold at least one character, so more of the text is never needed
@@ -38,11 +31,9 @@ export const fieldName = (path: ReadonlyArray<PropertyKey>): string => {
   return cut(name, maxFieldLength)
 }
 
-/** The first fields of an error, each within its bound. */
 export const boundedFields = (fields: ReadonlyArray<string>): ReadonlyArray<string> =>
   fields.slice(0, maxRefusedFields).map((field) => cut(field, maxFieldLength))
 
-/** The message of an error, within its bound. */
 export const boundedMessage = (message: string): string => cut(message, maxMessageLength)
 
 /** The innermost issues of a refused value, each with its path. A generator, so that the caller can stop early. */
@@ -67,10 +58,8 @@ export function* innermostIssues(
   }
 }
 
-/** Why each field was refused, by its dotted path; "" is the whole value. */
 export type Reasons = ReadonlyMap<string, string>
 
-/** How refused fields are named. */
 export interface RefusalNames {
   /** The name of the refused value itself, in front of every path. Default: none. */
   readonly root?: string

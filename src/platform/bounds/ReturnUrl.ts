@@ -10,7 +10,6 @@ const marker = "{CHECKOUT_SESSION_ID}"
 /** A page's URL as it is sent to the provider: parsing has escaped the marker's braces. */
 export const writtenReturnUrl = ({ href }: URL): string => href.replaceAll(encodeURI(marker), marker)
 
-/** The maximum length of a page's URL, as written and as sent. */
 const maxLength = 2048
 
 /** No spaces or control characters, which the URL parser would silently remove, and no credentials. */

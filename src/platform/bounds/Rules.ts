@@ -34,7 +34,6 @@ export const remark = (words: string): Remark => ({ [RemarkId]: words })
  */
 export const echoed: { readonly [EchoId]: true } = { [EchoId]: true }
 
-/** A type of JSON value. */
 export type Kind = "string" | "number" | "boolean" | "array" | "object" | "null"
 
 /** The JSON type of a value; `undefined` counts as null. */
@@ -138,7 +137,6 @@ const keywordsOf = (ast: SchemaAST.AST): Keywords => {
   }
 }
 
-/** The members of a union, including those of unions within it. */
 const membersOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> => {
   const from = behind(ast)
   if (from !== undefined && ast._tag !== "Refinement") return membersOf(from)

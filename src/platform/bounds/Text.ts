@@ -6,7 +6,6 @@ import { echoed, rule } from "./Rules.ts"
  * Characters are Unicode code points, as JSON Schema counts them: an emoji is one. No server code.
  */
 
-/** How long a text may be, in characters. */
 export interface TextLength {
   readonly min?: number
   readonly max: number
@@ -19,7 +18,6 @@ export interface TextForm {
   readonly rule: string
 }
 
-/** How long a text may be, and its form. */
 export type TextBounds = TextLength & (TextForm | { readonly pattern?: never; readonly rule?: never })
 
 /** Whether a text has `min` to `max` characters; reads at most `2 * max` units of it. */
@@ -39,14 +37,12 @@ const ofLength = (min: number, max: number) =>
     })
   )
 
-/** Text of `min` to `max` characters, in the form of `pattern` if there is one. */
 export const text = ({ max, min = 0, pattern, rule: words }: TextBounds): Schema.Schema<string> =>
   pattern === undefined ? ofLength(min, max) : ofLength(min, max).pipe(Schema.pattern(pattern)).annotations(rule(words))
 
 /** Control characters, as part of a pattern's class: Unicode's `Cc`, for which JSON Schema has no portable name. */
 export const controls = "\\u0000-\\u001f\\u007f-\\u009f"
 
-/** Text without control characters. */
 export const withoutControls = new RegExp(`^[^${controls}]*$`)
 
 /** A pattern of text with something to see and none of these characters; without lookahead, for the document's readers. */
@@ -82,7 +78,6 @@ export const ParagraphText = (max: number) =>
     rule: `must be text of 1 to ${max} characters, without control characters other than line breaks and tabs`
   }).annotations({ arbitrary: () => (fc) => fc.stringMatching(/^[ -~\n]{0,40}[!-~]$/) })
 
-/** A currency's lowercase ISO 4217 code. */
 export const CurrencyCode = text({
   min: 3,
   max: 3,

@@ -2,7 +2,6 @@ import { documented } from "./DocumentedError.ts"
 
 /** Errors about credentials, permissions and origins. */
 
-/** No credential was sent. */
 export class AuthenticationRequired extends documented("AuthenticationRequired", {
   status: 401,
   code: "authentication_required",
@@ -12,7 +11,6 @@ export class AuthenticationRequired extends documented("AuthenticationRequired",
   remedy: "Send the key in `x-api-key`, or sign in."
 }) {}
 
-/** Unknown, revoked or expired key: one answer for all three. */
 export class ApiKeyInvalid extends documented("ApiKeyInvalid", {
   status: 401,
   code: "api_key_invalid",
@@ -23,7 +21,6 @@ export class ApiKeyInvalid extends documented("ApiKeyInvalid", {
     "Look the key up in the list of keys by its last four characters. If it is revoked or expired, create a new one."
 }) {}
 
-/** Unknown or expired session. */
 export class SessionInvalid extends documented("SessionInvalid", {
   status: 401,
   code: "session_invalid",
@@ -33,7 +30,6 @@ export class SessionInvalid extends documented("SessionInvalid", {
   remedy: "Sign in again."
 }) {}
 
-/** The path's organization is not the credential's, or does not exist. */
 export class OrganizationAccessDenied extends documented("OrganizationAccessDenied", {
   status: 403,
   code: "organization_access_denied",
@@ -44,7 +40,6 @@ export class OrganizationAccessDenied extends documented("OrganizationAccessDeni
   remedy: "Put the id of the key's own organization in the path."
 }) {}
 
-/** The credential lacks the operation's permission; the message names it. */
 export class PermissionDenied extends documented("PermissionDenied", {
   status: 403,
   code: "permission_denied",
@@ -54,7 +49,6 @@ export class PermissionDenied extends documented("PermissionDenied", {
   remedy: "Use a key with that permission. A key's permissions never change: create a new key."
 }) {}
 
-/** A key without a webhook management scope, or a session whose role may not manage webhooks. */
 export class EndpointManagementForbidden extends documented("EndpointManagementForbidden", {
   status: 403,
   code: "endpoint_management_forbidden",
@@ -65,7 +59,6 @@ export class EndpointManagementForbidden extends documented("EndpointManagementF
   remedy: "Use a key with `webhook-endpoints:read` or `webhook-endpoints:write`."
 }) {}
 
-/** A developer or viewer without access to the workspace of this environment. */
 export class WorkspaceAccessRequired extends documented("WorkspaceAccessRequired", {
   status: 403,
   code: "workspace_access_required",
@@ -75,7 +68,6 @@ export class WorkspaceAccessRequired extends documented("WorkspaceAccessRequired
   remedy: "Ask an owner or admin for access to it, or select another workspace."
 }) {}
 
-/** A session's unsafe request without a trusted `Origin`. */
 export class OriginNotTrusted extends documented("OriginNotTrusted", {
   status: 403,
   code: "origin_not_trusted",

@@ -13,7 +13,6 @@ import { boundedFields, boundedMessage, maxFieldLength, maxRefusedFields } from 
  */
 export type Settlement = "answer" | "refused" | "open"
 
-/** The details of one error, given when it is raised. */
 export interface ErrorDetails {
   /** An English sentence for the integrator. Default: that of the class. */
   readonly message?: string
@@ -43,7 +42,6 @@ interface Fields {
   readonly cause?: unknown
 }
 
-/** The definition of an error: its response, and what the error reference says about it. */
 export interface ErrorDocumentation {
   readonly status: number
   /** As sent; a code with a part in angle brackets stands for the provider's own codes. */
@@ -60,7 +58,6 @@ export interface ErrorDocumentation {
   readonly remedy: string
 }
 
-/** A class of documented errors, in the form that `errorSchema` and the error reference need. */
 export interface DocumentedErrorClass<A extends ApiError = ApiError> {
   readonly documentation: ErrorDocumentation
   readonly tag: string
@@ -75,10 +72,8 @@ export interface ApiError extends Fields {
   readonly [ApiErrorTypeId]: true
 }
 
-/** Whether a value is one of the documented errors. */
 export const isApiError = (u: unknown): u is ApiError => typeof u === "object" && u !== null && ApiErrorTypeId in u
 
-/** The base class of every documented error; explicit, so that declaration files can name it. */
 export interface DocumentedErrorBase<Tag extends string> {
   readonly documentation: ErrorDocumentation
   readonly tag: string
@@ -87,7 +82,6 @@ export interface DocumentedErrorBase<Tag extends string> {
   ): Cause.YieldableError & Fields & { readonly _tag: Tag; readonly [ApiErrorTypeId]: true }
 }
 
-/** Defines a documented error with its tag: extend the class that it returns. */
 export const documented = <const Tag extends string>(
   tag: Tag,
   documentation: ErrorDocumentation
@@ -128,7 +122,6 @@ export const errorBody = (error: ApiError, requestId: string): ErrorBody => ({
   requestId
 })
 
-/** The value of `Retry-After`: whole seconds, at least one. */
 export const retrySeconds = (wait: Duration.Duration): number => Math.max(1, Math.ceil(Duration.toSeconds(wait)))
 
 const wireSchema = (documentation: ErrorDocumentation, identifier: string) =>
@@ -153,10 +146,6 @@ const wireSchema = (documentation: ErrorDocumentation, identifier: string) =>
 
 const schemas = new Map<DocumentedErrorClass, unknown>()
 
-/**
- * The schema of an error class for `HttpApi` declarations: documents its status and body, and decodes to the class in
- * the client.
- */
 export const errorSchema = <A extends ApiError>(errorClass: DocumentedErrorClass<A>): Schema.Schema<A, ErrorBody> => {
   const known = schemas.get(errorClass)
   if (known !== undefined) {
@@ -178,7 +167,6 @@ export const errorSchema = <A extends ApiError>(errorClass: DocumentedErrorClass
   return made
 }
 
-/** The schema of any of several errors. */
 export const errorSchemas = <Errors extends ReadonlyArray<ApiError>>(
   ...classes: { readonly [Index in keyof Errors]: DocumentedErrorClass<Errors[Index]> }
 ): Schema.Schema<Errors[number], ErrorBody> => {

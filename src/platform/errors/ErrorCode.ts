@@ -2,11 +2,9 @@ import { Predicate } from "effect"
 
 /** The codes by which Node.js and its libraries name what failed, such as `ENOENT`. */
 
-/** An error's code; undefined if it has none, or one that is not a text. */
 export const errorCode = (error: unknown): string | undefined =>
   Predicate.hasProperty(error, "code") && Predicate.isString(error.code) ? error.code : undefined
 
-/** Whether an error has one of these codes. */
 export const hasErrorCode = (error: unknown, ...codes: ReadonlyArray<string>): boolean => {
   const code = errorCode(error)
   return code !== undefined && codes.includes(code)

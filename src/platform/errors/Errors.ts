@@ -27,10 +27,7 @@ export * from "./Service.ts"
 const isDocumented = (exported: unknown): exported is DocumentedErrorClass =>
   typeof exported === "function" && "documentation" in exported
 
-/**
- * Every documented error of the API, by status and code: the source of the error reference and of the tests of every
- * code.
- */
+/** The source of the error reference and of the tests of every code. */
 export const documentedErrors: ReadonlyArray<DocumentedErrorClass> = Object.values<unknown>({
   ...access,
   ...provider,

@@ -2,7 +2,6 @@ import { documented } from "./DocumentedError.ts"
 
 /** Failures and refusals of the payment provider. */
 
-/** The provider refused parameters; `code` is `provider_<provider code>`, `fields` are in the API's names. */
 export class ProviderRequestRefused extends documented("ProviderRequestRefused", {
   status: 422,
   code: "provider_<provider code>",
@@ -12,7 +11,6 @@ export class ProviderRequestRefused extends documented("ProviderRequestRefused",
   remedy: "Correct them and send the request again; its `Idempotency-Key` can be used again."
 }) {}
 
-/** The provider refused a payment; `code` is `provider_<decline code or provider code>`. */
 export class ProviderPaymentRefused extends documented("ProviderPaymentRefused", {
   status: 402,
   code: "provider_<provider code>",
@@ -22,7 +20,6 @@ export class ProviderPaymentRefused extends documented("ProviderPaymentRefused",
   remedy: "Ask the payer for another payment method, unless the message advises something else."
 }) {}
 
-/** The provider knows no such object on the connected account. */
 export class ProviderObjectNotFound extends documented("ProviderObjectNotFound", {
   status: 404,
   code: "provider_resource_missing",
@@ -32,7 +29,6 @@ export class ProviderObjectNotFound extends documented("ProviderObjectNotFound",
   remedy: "Check the id, and whether it belongs to the other environment or another account."
 }) {}
 
-/** Provider 5xx, a refused platform key, or no connection. */
 export class ProviderUnavailable extends documented("ProviderUnavailable", {
   status: 502,
   code: "provider_unavailable",
@@ -42,7 +38,6 @@ export class ProviderUnavailable extends documented("ProviderUnavailable", {
   remedy: "Repeat the request with the same `Idempotency-Key`, with growing pauses."
 }) {}
 
-/** The provider keeps a failure under the request's key: a repeat gets it again, and the outcome is unknown. */
 export class ProviderOutcomeUnknown extends documented("ProviderOutcomeUnknown", {
   status: 502,
   code: "provider_outcome_unknown",
@@ -51,10 +46,9 @@ export class ProviderOutcomeUnknown extends documented("ProviderOutcomeUnknown",
     "The payment provider failed, and stored that failure under this idempotency key: a repeat returns it again. Whether the request was carried out is unknown. Check whether its object exists or has changed, by reading or listing it; only if not, send the request again with a new idempotency key.",
   why: "The provider failed, and stored that failure under the `Idempotency-Key`: each repeat returns it, for a day. It may have carried out the request all the same.",
   remedy:
-    "First check whether it was done: [Repeats](api.md#repeats) says where. Only if it was not, send the request again with a new `Idempotency-Key`."
+    "First check whether it was done: [Repeats](api.md#repeats-and-their-idempotency-key) says where. Only if it was not, send the request again with a new `Idempotency-Key`."
 }) {}
 
-/** The platform's own key may not do this at the provider. */
 export class ProviderPermissionDenied extends documented("ProviderPermissionDenied", {
   status: 502,
   code: "provider_permission_denied",
@@ -65,7 +59,6 @@ export class ProviderPermissionDenied extends documented("ProviderPermissionDeni
     "Operators grant the key the permission at the provider, or set the right key: [The platform's key](running.md#the-platforms-key). Repeating does not help."
 }) {}
 
-/** Provider 429, including its lock timeouts. */
 export class ProviderRateLimited extends documented("ProviderRateLimited", {
   status: 503,
   code: "provider_rate_limited",
@@ -76,7 +69,6 @@ export class ProviderRateLimited extends documented("ProviderRateLimited", {
   remedy: "Wait as long as `Retry-After` says, and repeat with the same `Idempotency-Key`."
 }) {}
 
-/** No answer within the provider timeout. A write's outcome is unknown. */
 export class ProviderTimeout extends documented("ProviderTimeout", {
   status: 504,
   code: "provider_timeout",

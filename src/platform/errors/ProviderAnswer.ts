@@ -7,7 +7,6 @@ import type { ApiError } from "./DocumentedError.ts"
  * the request's log line and span can include it.
  */
 export class ProviderAnswer extends Data.Class<{
-  /** The HTTP status; undefined if there was no answer. */
   readonly status: number | undefined
   /** The provider's type of error, such as `card_error`. */
   readonly type: string

@@ -2,7 +2,6 @@ import { documented } from "./DocumentedError.ts"
 
 /** Errors about the request itself, and about limits on requests. */
 
-/** The head or the body of the request did not arrive in time (setting `REQUEST_TIMEOUT`). */
 export class RequestTimeout extends documented("RequestTimeout", {
   status: 408,
   code: "request_timeout",
@@ -13,7 +12,6 @@ export class RequestTimeout extends documented("RequestTimeout", {
     "Send it again on a new connection, with the same `Idempotency-Key` if it has one. Operators change `REQUEST_TIMEOUT`."
 }) {}
 
-/** JSON over 256 KiB, an image over 4 MiB, a notification over 1 MiB. */
 export class PayloadTooLarge extends documented("PayloadTooLarge", {
   status: 413,
   code: "payload_too_large",
@@ -23,7 +21,6 @@ export class PayloadTooLarge extends documented("PayloadTooLarge", {
   remedy: "Send less."
 }) {}
 
-/** Not JSON although JSON is required; an image whose bytes are not a whole JPEG, PNG or WebP; a compressed body. */
 export class UnsupportedMediaType extends documented("UnsupportedMediaType", {
   status: 415,
   code: "unsupported_media_type",
@@ -33,7 +30,6 @@ export class UnsupportedMediaType extends documented("UnsupportedMediaType", {
   remedy: "Send JSON with `content-type: application/json`, uncompressed, or an image in one of these formats."
 }) {}
 
-/** Invalid body, path, query or header; `fields` lists every refused one. */
 export class ValidationFailed extends documented("ValidationFailed", {
   status: 422,
   code: "validation_failed",
@@ -43,7 +39,6 @@ export class ValidationFailed extends documented("ValidationFailed", {
   remedy: "Correct everything that `fields` lists. The same request never succeeds."
 }) {}
 
-/** The request line and the headers are over 16 KiB together. */
 export class HeadersTooLarge extends documented("HeadersTooLarge", {
   status: 431,
   code: "headers_too_large",
@@ -53,7 +48,6 @@ export class HeadersTooLarge extends documented("HeadersTooLarge", {
   remedy: "Send fewer or shorter headers, cookies and query parameters."
 }) {}
 
-/** Synthetic test of a type that the endpoint does not subscribe to. */
 export class EventTypeNotSubscribed extends documented("EventTypeNotSubscribed", {
   status: 422,
   code: "event_type_not_subscribed",
@@ -63,7 +57,6 @@ export class EventTypeNotSubscribed extends documented("EventTypeNotSubscribed",
   remedy: "Choose a type that it subscribes to, or add the type to its `events`."
 }) {}
 
-/** The destination must be a public HTTPS URL without credentials or query parameters. */
 export class DestinationRejected extends documented("DestinationRejected", {
   status: 422,
   code: "destination_rejected",
@@ -73,7 +66,6 @@ export class DestinationRejected extends documented("DestinationRejected", {
   remedy: "Use a public HTTPS URL. Put what identifies the receiver in the path."
 }) {}
 
-/** The destination's host name does not resolve. */
 export class DestinationUnresolvable extends documented("DestinationUnresolvable", {
   status: 422,
   code: "destination_unresolvable",
@@ -83,7 +75,6 @@ export class DestinationUnresolvable extends documented("DestinationUnresolvable
   remedy: "Check the host name and its DNS records, then try again."
 }) {}
 
-/** `amountMin` greater than `amountMax`, or a filter value of the wrong form. */
 export class IntegrationFilterInvalid extends documented("IntegrationFilterInvalid", {
   status: 422,
   code: "integration_filter_invalid",
@@ -93,7 +84,6 @@ export class IntegrationFilterInvalid extends documented("IntegrationFilterInval
   remedy: "Correct the filters that `fields` lists."
 }) {}
 
-/** Unknown key in `filters`. */
 export class IntegrationFilterUnknown extends documented("IntegrationFilterUnknown", {
   status: 422,
   code: "integration_filter_unknown",
@@ -103,10 +93,6 @@ export class IntegrationFilterUnknown extends documented("IntegrationFilterUnkno
   remedy: "Remove the keys that `fields` lists."
 }) {}
 
-/**
- * More requests than one credential, one organization, one client address or one mailbox may cause; the message says
- * which.
- */
 export class RateLimitExceeded extends documented("RateLimitExceeded", {
   status: 429,
   code: "rate_limit_exceeded",
@@ -117,10 +103,6 @@ export class RateLimitExceeded extends documented("RateLimitExceeded", {
   remedy: "Wait as long as `Retry-After` says. `RateLimit-Remaining` shows in advance how many requests are left."
 }) {}
 
-/**
- * An organization has uploaded as many bytes of images as it may within an hour in one environment (setting
- * `IMAGE_MEGABYTES_PER_HOUR`).
- */
 export class ImageQuotaExceeded extends documented("ImageQuotaExceeded", {
   status: 429,
   code: "image_quota_exceeded",
@@ -130,7 +112,6 @@ export class ImageQuotaExceeded extends documented("ImageQuotaExceeded", {
   remedy: "Wait as long as `Retry-After` says. Operators raise `IMAGE_MEGABYTES_PER_HOUR`."
 }) {}
 
-/** More than 5 new synthetic tests per minute for one endpoint. */
 export class TestRateLimitExceeded extends documented("TestRateLimitExceeded", {
   status: 429,
   code: "test_rate_limit_exceeded",
@@ -141,7 +122,6 @@ export class TestRateLimitExceeded extends documented("TestRateLimitExceeded", {
   remedy: "Wait as long as `Retry-After` says. A repeat with the same `Idempotency-Key` does not count."
 }) {}
 
-/** Inbound only: no valid provider signature, or a time more than 5 minutes off. */
 export class SignatureInvalid extends documented("SignatureInvalid", {
   status: 400,
   code: "signature_invalid",

@@ -3,7 +3,6 @@ import { documented } from "./DocumentedError.ts"
 
 /** Errors about missing resources, and about operations that a resource's state does not allow. */
 
-/** No such route, or no such object in this organization and environment. */
 export class ResourceNotFound extends documented("ResourceNotFound", {
   status: 404,
   code: "resource_not_found",
@@ -13,7 +12,6 @@ export class ResourceNotFound extends documented("ResourceNotFound", {
   remedy: "Check the path and the id, and whether a sandbox key asks for a production object."
 }) {}
 
-/** A known path with another method; the answer carries `Allow`. */
 export class MethodNotAllowed extends documented("MethodNotAllowed", {
   status: 405,
   code: "method_not_allowed",
@@ -27,7 +25,6 @@ export class MethodNotAllowed extends documented("MethodNotAllowed", {
 export const methodNotAllowed = (method: string, allow: ReadonlyArray<string>): MethodNotAllowed =>
   new MethodNotAllowed({ allow, message: `This path takes ${enumerated(allow)}, not ${method}.` })
 
-/** The person already has an organization. */
 export class OrganizationAlreadyExists extends documented("OrganizationAlreadyExists", {
   status: 409,
   code: "organization_already_exists",
@@ -38,7 +35,6 @@ export class OrganizationAlreadyExists extends documented("OrganizationAlreadyEx
     "Use the organization that the session shows. To go to another one, leave it or, as its last owner, close it first."
 }) {}
 
-/** The organization to close still has an account, destinations, checkout pages or other members. */
 export class OrganizationNotEmpty extends documented("OrganizationNotEmpty", {
   status: 409,
   code: "organization_not_empty",
@@ -48,7 +44,6 @@ export class OrganizationNotEmpty extends documented("OrganizationNotEmpty", {
   remedy: "Disconnect, delete or remove what the message lists, then close it."
 }) {}
 
-/** No connected account in this environment, or it was disconnected. */
 export class ProviderAccountNotConnected extends documented("ProviderAccountNotConnected", {
   status: 409,
   code: "provider_account_not_connected",
@@ -59,7 +54,6 @@ export class ProviderAccountNotConnected extends documented("ProviderAccountNotC
     "An owner or admin connects one with `POST /identity/account/onboarding`, or the operator links one. Waiting does not help."
 }) {}
 
-/** The account, or the workspace, is connected already. */
 export class AccountAlreadyConnected extends documented("AccountAlreadyConnected", {
   status: 409,
   code: "account_taken",
@@ -70,7 +64,6 @@ export class AccountAlreadyConnected extends documented("AccountAlreadyConnected
     "Disconnect the other account first. An account of another organization is disconnected there, and unlinked by the operator."
 }) {}
 
-/** The connected account is its owner's own: the platform can't open its onboarding. */
 export class AccountOnboardingUnavailable extends documented("AccountOnboardingUnavailable", {
   status: 409,
   code: "account_onboarding_unavailable",
@@ -80,7 +73,6 @@ export class AccountOnboardingUnavailable extends documented("AccountOnboardingU
   remedy: "Supply what is due in the provider's own dashboard."
 }) {}
 
-/** The platform is not set up to connect existing accounts in this environment. */
 export class AccountOauthUnavailable extends documented("AccountOauthUnavailable", {
   status: 409,
   code: "account_oauth_unavailable",
@@ -91,7 +83,6 @@ export class AccountOauthUnavailable extends documented("AccountOauthUnavailable
     "Use `POST /identity/account/onboarding`. Operators set `PROVIDER_SANDBOX_OAUTH_CLIENT_ID` or `PROVIDER_PRODUCTION_OAUTH_CLIENT_ID`."
 }) {}
 
-/** The same idempotency key with another operation or other parameters. */
 export class IdempotencyKeyReused extends documented("IdempotencyKeyReused", {
   status: 409,
   code: "idempotency_key_reused",
@@ -101,7 +92,6 @@ export class IdempotencyKeyReused extends documented("IdempotencyKeyReused", {
   remedy: "Send a new key with a new request, and the same parameters when you repeat one."
 }) {}
 
-/** The first request with this key is still running. */
 export class IdempotencyRequestInProgress extends documented("IdempotencyRequestInProgress", {
   status: 409,
   code: "idempotency_request_in_progress",
@@ -112,7 +102,6 @@ export class IdempotencyRequestInProgress extends documented("IdempotencyRequest
   remedy: "Repeat it unchanged after `Retry-After`."
 }) {}
 
-/** The organization has as many endpoints in this environment as it may have (setting `ENDPOINT_LIMIT`). */
 export class EndpointLimitReached extends documented("EndpointLimitReached", {
   status: 409,
   code: "endpoint_limit_reached",
@@ -122,7 +111,6 @@ export class EndpointLimitReached extends documented("EndpointLimitReached", {
   remedy: "Delete one that is not needed. Operators raise `ENDPOINT_LIMIT`."
 }) {}
 
-/** The organization has 100 API keys that were not revoked, in both environments together. */
 export class ApiKeyLimitReached extends documented("ApiKeyLimitReached", {
   status: 409,
   code: "api_key_limit_reached",
@@ -132,7 +120,6 @@ export class ApiKeyLimitReached extends documented("ApiKeyLimitReached", {
   remedy: "Revoke one that is not needed."
 }) {}
 
-/** The organization has 100 checkout pages in this environment. */
 export class CheckoutPageLimitReached extends documented("CheckoutPageLimitReached", {
   status: 409,
   code: "checkout_page_limit_reached",
@@ -142,17 +129,15 @@ export class CheckoutPageLimitReached extends documented("CheckoutPageLimitReach
   remedy: "Delete one that is not needed."
 }) {}
 
-/** Re-send of a delivery that has not failed. */
 export class DeliveryNotFailed extends documented("DeliveryNotFailed", {
   status: 409,
   code: "delivery_not_failed",
   settles: "refused",
   message: "Only a failed delivery can be re-sent.",
   why: "The delivery is queued or was delivered.",
-  remedy: "Read the delivery: nothing has to be sent again."
+  remedy: "Read the delivery: a queued one is sent at its `nextAttemptAt`. A replay of its time sends the event at once, as a further delivery."
 }) {}
 
-/** Re-send of a delivery that has had all of its 12 attempts. */
 export class DeliveryRetryLimitReached extends documented("DeliveryRetryLimitReached", {
   status: 409,
   code: "delivery_retry_limit_reached",
@@ -162,7 +147,6 @@ export class DeliveryRetryLimitReached extends documented("DeliveryRetryLimitRea
   remedy: "Read the event from the delivery and process it yourself."
 }) {}
 
-/** Re-send more than 72 hours after the delivery was created. */
 export class DeliveryWindowExpired extends documented("DeliveryWindowExpired", {
   status: 409,
   code: "delivery_window_expired",
@@ -172,7 +156,6 @@ export class DeliveryWindowExpired extends documented("DeliveryWindowExpired", {
   remedy: "Read the event from the delivery and process it yourself."
 }) {}
 
-/** Re-send to an endpoint that was deleted: its URL and its secrets are no longer used. */
 export class EndpointDeleted extends documented("EndpointDeleted", {
   status: 409,
   code: "endpoint_deleted",
@@ -182,7 +165,6 @@ export class EndpointDeleted extends documented("EndpointDeleted", {
   remedy: "Create an endpoint for new events, and read the old ones from their deliveries."
 }) {}
 
-/** A recovery while another one of the same endpoint is running that does not reach back as far. */
 export class RecoveryInProgress extends documented("RecoveryInProgress", {
   status: 409,
   code: "recovery_in_progress",
@@ -192,7 +174,6 @@ export class RecoveryInProgress extends documented("RecoveryInProgress", {
   remedy: "Wait until the list of recoveries shows it as finished, then start this one."
 }) {}
 
-/** A replay of an endpoint that has one running. */
 export class ReplayInProgress extends documented("ReplayInProgress", {
   status: 409,
   code: "replay_in_progress",
@@ -202,7 +183,6 @@ export class ReplayInProgress extends documented("ReplayInProgress", {
   remedy: "Wait until the list of replays shows it as finished, or cancel it, then start this one."
 }) {}
 
-/** Synthetic test of a paused endpoint, or a replay to one. */
 export class EndpointPaused extends documented("EndpointPaused", {
   status: 409,
   code: "endpoint_paused",
@@ -212,7 +192,6 @@ export class EndpointPaused extends documented("EndpointPaused", {
   remedy: "Activate it with `PATCH`, or rotate its signing secret if it has none, then try again."
 }) {}
 
-/** Synthetic test in production. */
 export class TestEnvironmentRequired extends documented("TestEnvironmentRequired", {
   status: 409,
   code: "test_environment_required",

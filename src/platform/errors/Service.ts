@@ -2,7 +2,6 @@ import { documented } from "./DocumentedError.ts"
 
 /** Failures of the service itself. */
 
-/** The service's database cannot be reached. */
 export class ServiceUnavailable extends documented("ServiceUnavailable", {
   status: 503,
   code: "service_unavailable",
@@ -13,7 +12,6 @@ export class ServiceUnavailable extends documented("ServiceUnavailable", {
   remedy: "Repeat after `Retry-After`, with the same `Idempotency-Key` if the request had one."
 }) {}
 
-/** A defect; logged with its cause under the request id. */
 export class InternalError extends documented("InternalError", {
   status: 500,
   code: "internal_error",

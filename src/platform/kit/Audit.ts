@@ -56,7 +56,6 @@ export type AuditAction =
   | "product_image.removed"
   | "receipt.replayed"
 
-/** A change to record. */
 export interface AuditEntry {
   readonly organizationId: OrganizationId
   /** Null if the change concerns the organization as a whole. */
@@ -70,25 +69,18 @@ export interface AuditEntry {
 
 const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/**
- * An object's id as audit records store it. UUIDs are lowercased: a path accepts either case, and a search for an
- * object's records must find them all. Other ids, such as the provider's, are case-sensitive.
- */
+/** Lower-case for UUIDs, which a path accepts in either case; the provider's ids are case-sensitive. */
 export const auditedId = (id: string): string => (uuidForm.test(id) ? id.toLowerCase() : id)
 
 /** Changes of one kind, by one author. */
 export type AuditEntries = Omit<AuditEntry, "environment" | "targetId">
 
-/** The changed object. */
 export interface AuditTarget {
   readonly environment: Environment | null
   readonly id: string
 }
 
-/**
- * Records changes: who, what, which objects, when, in which request (contract 2.13). Run it in the transaction of the
- * changes, so that neither is stored without the other.
- */
+/** In the transaction of the changes, so that neither is stored without the other (contract 2.13). */
 export const makeAuditAll = Effect.map(
   SqlClient.SqlClient,
   (sql) =>

@@ -3,7 +3,6 @@ import type { Environment } from "./Environment.ts"
 import type { OrganizationId } from "./Ids.ts"
 import type { Author } from "./Tenant.ts"
 
-/** Inserts audit records that differ only in their objects. */
 export const insertAudited = (
   sql: SqlClient.SqlClient,
   shared: {

@@ -9,10 +9,7 @@ export interface Encrypted {
   readonly ciphertext: Uint8Array
 }
 
-/**
- * A stored secret could not be decrypted: its master key is not among `MASTER_KEYS`, or the row was altered or belongs
- * elsewhere. For operators.
- */
+/** Its master key is missing, or the row was altered or belongs elsewhere. For operators. */
 export class DecryptionFailed extends Data.TaggedError("DecryptionFailed")<{
   readonly message: string
   readonly cause?: unknown
@@ -25,10 +22,7 @@ const tagLength = 16
 export class Cipher extends Context.Tag("connected-payments/kit/Cipher")<
   Cipher,
   {
-    /**
-     * Encrypts under the current master key. `context` names the row: a ciphertext moved to another row does not
-     * decrypt.
-     */
+    /** `context` names the row: a ciphertext moved to another row does not decrypt. */
     readonly encrypt: (secret: Redacted.Redacted, context: string) => Effect.Effect<Encrypted>
     readonly decrypt: (encrypted: Encrypted, context: string) => Effect.Effect<Redacted.Redacted, DecryptionFailed>
   }

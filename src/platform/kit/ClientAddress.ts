@@ -10,7 +10,6 @@ const isTrusted = (address: string, proxies: TrustedProxies): boolean => {
   return family !== 0 && proxies.check(address, family === 6 ? "ipv6" : "ipv4")
 }
 
-/** Whether the address of a connection is a trusted proxy's. */
 export const isTrustedProxy = (address: string, proxies: TrustedProxies): boolean =>
   isTrusted(unmapped(address), proxies)
 
@@ -76,11 +75,9 @@ export const clientNetwork = (
   proxies: TrustedProxies
 ): Effect.Effect<string, never, HttpServerRequest.HttpServerRequest> => Effect.map(clientAddress(proxies), networkOf)
 
-/** The value of `clientNetwork` for a request. */
 export const networkOfSender = (request: Sent, proxies: TrustedProxies): string =>
   networkOf(addressOf(request, proxies))
 
-/** The value of `clientNetwork` for an address. */
 export const networkOf = (mapped: string): string => {
   const address = unmapped(mapped)
   if (isIP(address) !== 6) {

@@ -2,7 +2,6 @@ import { documentedErrors } from "../errors/Errors.ts"
 
 /** The links from errors to their documentation, which the `Link` header of each error has. */
 
-/** The path of the error reference, which is public. */
 export const errorReferencePath = "/docs/errors"
 
 /** The parts of an error that determine its place in the documentation. */
@@ -24,10 +23,7 @@ const anchors: ReadonlyMap<string, string> = new Map(
   ])
 )
 
-/**
- * The place of an error in the reference, as a URL's fragment without the `#`: its code, or for the provider's own
- * codes `provider_request_refused` (422) and `provider_payment_refused` (402).
- */
+/** Its code; the provider's own are `provider_request_refused` (422) or `provider_payment_refused` (402). */
 export const anchorOf = (error: CodeAndStatus): string =>
   anchors.get(placeOf(error)) ?? anchors.get(`${error.status}`) ?? error.code
 

@@ -1,12 +1,14 @@
 import {
+  Headers,
   type HttpApi,
   HttpApiBuilder,
   type HttpApiEndpoint,
   type HttpApiGroup,
   type HttpMethod,
-  type HttpRouter
+  type HttpRouter,
+  HttpServerResponse
 } from "@effect/platform"
-import { Effect, type Layer, type Scope } from "effect"
+import { Effect, type Layer, SchemaAST, type Scope } from "effect"
 import { BaseApi } from "./BaseApi.ts"
 
 /** The errors of any operation, whatever its group. */
@@ -16,27 +18,21 @@ type Endpoints<Group> = HttpApiGroup.HttpApiGroup.Endpoints<Group>
 
 export type OperationName<Group> = HttpApiEndpoint.HttpApiEndpoint.Name<Endpoints<Group>>
 
-/** One operation of a group: from its declared, checked request to its declared answer and errors. */
 export type OperationHandler<Group, Name extends string, R = unknown> = HttpApiEndpoint.HttpApiEndpoint.Handler<
   HttpApiEndpoint.HttpApiEndpoint.WithName<Endpoints<Group>, Name>,
   HttpApiGroup.HttpApiGroup.Error<Group> | BaseError,
   R
 >
 
-/**
- * The handler of each operation of a group, by its name. The HTTP API and the agents' tools call the same function, so
- * that permissions, idempotency, audit and the record of a sale are the same (contract 5.7).
- */
+/** HTTP and the agents' tools call the same function, so that what it does is the same (contract 5.7). */
 export type Handlers<Group> = { readonly [Name in OperationName<Group>]: OperationHandler<Group, Name> }
 
-/** The services that operations need, their caller included. */
 type ContextOf<Made> = {
   readonly [Name in keyof Made]: Made[Name] extends (...request: never) => Effect.Effect<unknown, unknown, infer R>
     ? R
     : never
 }[keyof Made]
 
-/** The operations of a group, each checked against its declaration, on the services that they use. */
 export const handlersOf = <
   Group extends HttpApiGroup.HttpApiGroup.Any,
   const Made extends Handlers<Group>,
@@ -68,7 +64,12 @@ type Served<Group extends HttpApiGroup.HttpApiGroup.Any, Made, E, R> = Layer.Lay
 
 type AnyEndpoint = HttpApiEndpoint.HttpApiEndpoint<string, HttpMethod.HttpMethod>
 
-/** Serves a group of the HTTP API by its operations. */
+/** The answer of an operation that declares none, without the one that is stored for agents, unless that is a refusal. */
+const withoutBody = <A>(answer: A) =>
+  HttpServerResponse.isServerResponse(answer) && answer.status < 400
+    ? HttpServerResponse.empty({ headers: Headers.remove(answer.headers, ["content-type", "content-length"]) })
+    : answer
+
 export function serve<Group extends HttpApiGroup.HttpApiGroup.Any, Made extends Handlers<Group>, E, R>(
   group: Group,
   make: Effect.Effect<Made, E, R>
@@ -79,7 +80,11 @@ export function serve<E, R>(
 ) {
   return HttpApiBuilder.group(BaseApi.add(group), group.identifier, (handlers) =>
     Effect.map(make, (operations) => {
-      const all = Object.entries(operations).reduce((served, [name, run]) => served.handle(name, run), handlers)
+      const all = Object.entries(operations).reduce((served, [name, run]) => {
+        const { successSchema } = group.endpoints[name] ?? {}
+        const answersNothing = successSchema !== undefined && SchemaAST.isVoidKeyword(successSchema.ast)
+        return served.handle(name, answersNothing ? (request) => Effect.map(run(request), withoutBody) : run)
+      }, handlers)
       // By their type, the operations are the whole group's
       return all as HttpApiBuilder.Handlers<BaseError, never, never>
     })

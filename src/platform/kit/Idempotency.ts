@@ -26,24 +26,18 @@ import type { Tenant } from "./Tenant.ts"
  * to its parameters until a repeat finds the outcome.
  */
 
-/** One mutation under a key. */
 export interface IdempotentOperation<A, E = never> extends Keyed {
   /** Everything that the caller chose: the same key with other parameters is refused. */
   readonly parameters: unknown
-  /** The answer's body, as it is sent. */
   readonly encode: (result: A) => unknown
   /** The HTTP status of a success. Default 200. */
   readonly status?: number
   /** Database work that belongs to the success: in the same transaction as the stored answer. */
   readonly onSuccess?: (result: A) => Effect.Effect<void, SqlError.SqlError>
-  /**
-   * Fails if this caller may not have the stored success, for operations where sending the request is not enough.
-   * Default: every caller may.
-   */
+  /** For operations where sending the request is not enough. Default: every caller may. */
   readonly mayReplay?: (answer: unknown) => Effect.Effect<void, E>
 }
 
-/** JSON with sorted keys: the order of a body's keys makes no difference. */
 export const canonical = (value: unknown): unknown => {
   if (Array.isArray(value)) {
     return value.map(canonical)
@@ -252,7 +246,6 @@ export class Idempotency extends Context.Tag("connected-payments/kit/Idempotency
       tenant: Tenant,
       keys: ReadonlyArray<string>
     ) => Effect.Effect<ReadonlySet<string>, ServiceUnavailable>
-    /** Removes answers older than 24 hours. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

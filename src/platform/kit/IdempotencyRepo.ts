@@ -4,13 +4,11 @@ import { removeOld } from "../storage/Batches.ts"
 import type { Encrypted } from "./Cipher.ts"
 import { ofTenant, type Tenant } from "./Tenant.ts"
 
-/** How long an answer is kept. */
 const keepFor = "24 hours"
 
 /** How long a request may run before it is considered dead and another with the same key may take over. */
 const leaseFor = Duration.seconds(60)
 
-/** A key and the operation that uses it. */
 export interface Keyed {
   readonly tenant: Tenant
   readonly key: string

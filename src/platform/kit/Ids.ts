@@ -11,7 +11,6 @@ export const OrganizationId = idOf("OrganizationId", "organization").annotations
 )
 export type OrganizationId = typeof OrganizationId.Type
 
-/** A webhook destination's id. */
 export const EndpointId = idOf("EndpointId", "endpoint")
 export type EndpointId = typeof EndpointId.Type
 
@@ -31,19 +30,14 @@ export type EventReplayId = typeof EventReplayId.Type
 /** A new UUIDv7: ids sort by their time of creation. */
 export const newId: Effect.Effect<string> = Effect.sync(() => v7())
 
-/** The smallest UUIDv7 of a time, in Unix milliseconds: every id created earlier is smaller. */
 export const firstIdAt = (millis: number): string => {
   const hex = Math.max(0, Math.floor(millis)).toString(16).padStart(12, "0")
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
 }
 
-/**
- * The boundary between the ids before a time, in Unix milliseconds, and those of that time or later: no UUIDv7 is equal
- * to it. Same as `payments.id_at` in the database.
- */
+/** Sorts before the ids of that time and after all earlier ones. Same as `payments.id_at`. */
 export const boundaryAt = (millis: number): string => firstIdAt(millis).replace("-7000-8000-", "-0000-0000-")
 
-/** The time in a UUIDv7, in Unix milliseconds. */
 export const millisOf = (id: string): number => Number.parseInt(`${id.slice(0, 8)}${id.slice(9, 13)}`, 16)
 
 /** The namespace that delivery ids are derived in; must never change, or a repeated event would be delivered twice. */

@@ -20,10 +20,7 @@ const isInYears = (written: string): boolean => {
   return time >= firstYear && time <= lastYear
 }
 
-/**
- * An instant in ISO 8601 with its zone, as our own records write it, to the second or finer: an existing calendar day
- * in the years 1 to 9999 UTC.
- */
+/** With its zone, to the second or finer: an existing day in the years 1 to 9999 UTC. */
 export const Instant = Schema.compose(
   text({
     min: 20,

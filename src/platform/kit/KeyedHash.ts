@@ -41,7 +41,6 @@ export class HmacSha256 {
   readonly #outer = Buffer.allocUnsafeSlow(blockBytes + 32)
   #end = bodyAt
 
-  /** Sets the body of the following messages; a string means its UTF-8 bytes. */
   setBody(body: string | Uint8Array): void {
     const atMost = bodyAt + (typeof body === "string" ? body.length * 3 : body.byteLength)
     if (this.#message.length < atMost) this.#message = Buffer.allocUnsafeSlow(atMost * 2)
@@ -69,7 +68,6 @@ export class HmacSha256 {
 /** The row of `payments.installation_keys`. */
 const name = "hashes"
 
-/** The context that the key's ciphertext is bound to. */
 export const installationKeyContext = (name: string): string => `installation-key\n${name}`
 
 /**
@@ -79,7 +77,6 @@ export const installationKeyContext = (name: string): string => `installation-ke
  * The key is random, and stored encrypted: hashes stay comparable when master keys are rotated.
  */
 export class KeyedHash extends Context.Tag("connected-payments/kit/KeyedHash")<KeyedHash, (text: string) => Buffer>() {
-  /** Under a given key. */
   static readonly under = (key: Redacted.Redacted): KeyedHash["Type"] => {
     const prepared = new HmacKey(Redacted.value(key))
     const hmac = new HmacSha256()

@@ -2,7 +2,6 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import type { Encrypted } from "./Cipher.ts"
 
-/** The statements on the installation's keys. */
 export const makeKeyedHashRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   find: (name: string) => sql<Encrypted>`
     SELECT master_key_id AS "masterKeyId", ciphertext FROM payments.installation_keys WHERE name = ${name}`,

@@ -11,10 +11,7 @@ export interface Mail {
   readonly subject: string
   readonly text: string
   readonly html?: string
-  /**
-   * The sender on whose behalf it is sent, such as an organization's id: one sender's mails wait for each other, but
-   * not for others'.
-   */
+  /** One sender's mails wait for each other, but not for others'. */
   readonly sender?: string
   /** Whether losing it is better than sending it twice: there is no retry if the server may have accepted it. */
   readonly once?: boolean
@@ -40,10 +37,7 @@ export interface MailerOptions {
   readonly from: string
   /** Without a server: whether mails are written to the log, including their links (local mode), or refused. */
   readonly toLog: boolean
-  /**
-   * Whether `smtp://` requires STARTTLS: without it, no mail is handed over. A relay on this machine is exempt. Default
-   * false.
-   */
+  /** Without STARTTLS, no mail is handed over; a relay on this machine is exempt. Default false. */
   readonly requireTls?: boolean
   /** Wait before the first retry of a queued mail, tripled for each of the three after it. Default 2 s. */
   readonly retryAfter?: Duration.DurationInput
@@ -51,10 +45,11 @@ export interface MailerOptions {
 
 type Send = (mail: Mail) => Effect.Effect<void, MailNotSent>
 
-/** Sends mail. */
 export class Mailer extends Context.Tag("connected-payments/kit/Mailer")<
   Mailer,
   {
+    /** Whether mails are written to the log instead. */
+    readonly toLog: boolean
     /** Sends now; completes when the mail server has accepted the mail. */
     readonly send: Send
     /**
@@ -159,13 +154,9 @@ const makeSmtp = (url: Redacted.Redacted, { from, requireTls = false }: MailerOp
       })
   )
 
-/**
- * The maximum number of queued mails; with more, something is wrong with the mail server, and they would only fill
- * memory.
- */
+/** With more, something is wrong with the mail server, and they would only fill memory. */
 const maxQueued = 1000
 
-/** The maximum number of queued mails of one sender. */
 const maxQueuedOfSender = 100
 
 const drainTimeout = "5 seconds"
@@ -249,5 +240,6 @@ const make = Effect.fnUntraced(function* (options: MailerOptions) {
     onSome: (url) => makeSmtp(url, options),
     onNone: () => Effect.succeed(options.toLog ? writeToLog : refuse)
   })
-  return { send, queue: yield* makeQueue(send, Duration.decode(options.retryAfter ?? "2 seconds")) }
+  const toLog = Option.isNone(options.smtpUrl) && options.toLog
+  return { toLog, send, queue: yield* makeQueue(send, Duration.decode(options.retryAfter ?? "2 seconds")) }
 })

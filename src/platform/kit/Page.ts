@@ -17,7 +17,6 @@ export interface Allowed {
 
 const fetched = ["script", "style", "connect", "img", "font"] as const
 
-/** A content security policy: nothing but what is allowed, and never within another page. */
 export const contentPolicy = (allowed: Allowed): string =>
   [
     "default-src 'none'",
@@ -67,7 +66,6 @@ ${page.body}
 </html>
 `
 
-/** The style of a page with a few sentences. */
 export const plainStyle =
   "body{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:15vh auto;padding:0 1rem;color:#1a1a1a;background:#fff}"
 
@@ -77,7 +75,6 @@ const sha256 = (text: string): string => `'sha256-${createHash("sha256").update(
 export const page = (options: {
   readonly title: string
   readonly style: string
-  /** HTML within `main`. */
   readonly main: string
   readonly script?: string
   readonly allowed?: Allowed

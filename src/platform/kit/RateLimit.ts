@@ -2,14 +2,12 @@ import { SqlClient } from "@effect/sql"
 import { Context, Data, Duration, Effect, Layer, Option } from "effect"
 import { RateLimitExceeded, type ServiceUnavailable } from "../errors/Errors.ts"
 import { orUnavailable } from "../storage/Database.ts"
-import { BoundedMap, BoundedSemaphore, monotonicMillis } from "./Fibers.ts"
+import { BoundedMap, BoundedSemaphore, monotonicMillis } from "./Concurrency.ts"
 import { cleanAfter, nameOf, type RateLimitPolicy, takeFrom } from "./RateLimitStatements.ts"
 import { ResponseHeaders } from "./Request.ts"
 
-/** A bucket's answer to a request. */
 export interface RateLimitState {
   readonly allowed: boolean
-  /** Tokens left after the request. */
   readonly tokens: number
 }
 
@@ -19,7 +17,6 @@ const tokensPerMilli = ({ limit, per }: RateLimitPolicy): number => limit / Dura
 export const secondsToTokens = (tokens: number, policy: RateLimitPolicy, wanted = 1): number =>
   Math.max(1, Math.ceil((wanted - tokens) / tokensPerMilli(policy) / 1000))
 
-/** Whole seconds until the bucket is full. */
 export const secondsToFull = (tokens: number, policy: RateLimitPolicy): number =>
   Math.ceil((policy.limit - tokens) / tokensPerMilli(policy) / 1000)
 
@@ -46,7 +43,6 @@ export const unknownBucket = ({ limit }: RateLimitPolicy, now: number): BucketVi
   line: new BoundedSemaphore(1)
 })
 
-/** The most tokens that a bucket can hold now. */
 export const tokensAtMost = (view: BucketView, policy: RateLimitPolicy, now: number): number =>
   Math.min(policy.limit, view.tokens + (now - view.at) * tokensPerMilli(policy))
 
@@ -61,7 +57,6 @@ export const spendHere = (view: BucketView, policy: RateLimitPolicy, now: number
 export const untoldSpending = (view: BucketView, policy: RateLimitPolicy, now: number): number =>
   Math.min(view.spent, policy.limit - tokensAtMost(view, policy, now))
 
-/** The owner of a limit's bucket, for the message and the header `RateLimit-Scope`. */
 export type RateLimitScope = "credential" | "organization" | "address"
 
 const refusals: Readonly<Record<RateLimitScope, (limit: number) => string>> = {
@@ -71,7 +66,6 @@ const refusals: Readonly<Record<RateLimitScope, (limit: number) => string>> = {
     `Your network address may fail to authenticate, or ask this without a credential, ${limit} times per minute`
 }
 
-/** The error if a bucket has no token for a request. */
 export const rateLimitExceeded = (
   scope: RateLimitScope,
   { limit }: RateLimitPolicy,
@@ -79,14 +73,12 @@ export const rateLimitExceeded = (
 ): RateLimitExceeded =>
   new RateLimitExceeded({ message: `${refusals[scope](limit)}; wait as long as Retry-After says.`, retryAfter })
 
-/** The state of one bucket of a credential, and its limit. */
 export interface ScopedState {
   readonly scope: RateLimitScope
   readonly policy: RateLimitPolicy
   readonly state: RateLimitState
 }
 
-/** Puts a bucket's state into the response's headers. */
 const tell = ({ policy, scope, state }: ScopedState): Effect.Effect<void> =>
   Effect.withFiberRuntime((fiber) => {
     const headers = Context.getOption(fiber.currentContext, ResponseHeaders)
@@ -122,10 +114,7 @@ const bucketEmpty = (view: BucketView, policy: RateLimitPolicy, now: number, cos
 const make = Effect.map(SqlClient.SqlClient, (sql): RateLimits["Type"] => {
   const views = new BoundedMap<BucketView>(maxViews)
 
-  /**
-   * Asks the database, one request at a time per bucket, unless the previous one has just found that the bucket is
-   * empty.
-   */
+  /** One request at a time per bucket, unless the previous one found that it is empty. */
   const ask = Effect.fnUntraced(function* (name: string, view: BucketView, policy: RateLimitPolicy, cost: number) {
     const now = yield* monotonicMillis
     if (tokensAtMost(view, policy, now) < cost) {
@@ -180,24 +169,17 @@ const make = Effect.map(SqlClient.SqlClient, (sql): RateLimits["Type"] => {
 export class RateLimits extends Context.Tag("connected-payments/kit/RateLimits")<
   RateLimits,
   {
-    /**
-     * Takes tokens from the bucket, one by default, or fails with how long to wait. If this process knows that the
-     * bucket can't hold that many, it refuses without asking the database.
-     */
+    /** Or fails with how long to wait; without the database if the bucket can't hold that many. */
     readonly take: (
       bucket: string,
       policy: RateLimitPolicy,
       cost?: number
     ) => Effect.Effect<void, BucketEmpty | ServiceUnavailable>
-    /**
-     * Takes a token in this process, and reports it to the database with the next `take`: for frequent requests that
-     * cost nothing else. A bucket's first request is a `take`.
-     */
+    /** Reported with the next `take`, for frequent requests. A bucket's first request is a `take`. */
     readonly takeHere: (
       bucket: string,
       policy: RateLimitPolicy
     ) => Effect.Effect<void, BucketEmpty | ServiceUnavailable>
-    /** Removes buckets that are full again. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

@@ -2,24 +2,17 @@ import type { SqlClient, SqlError, Statement } from "@effect/sql"
 import { Duration, Effect } from "effect"
 import { batchSize } from "../storage/Batches.ts"
 
-/**
- * A bucket holds `limit` tokens, a request takes one or more, and it refills continuously within `per`. Buckets are in
- * the database, shared by all processes.
- */
+/** Refills continuously within `per`. Buckets are in the database, shared by all processes. */
 export interface RateLimitPolicy {
   readonly limit: number
   readonly per: Duration.Duration
 }
 
-/** The result of taking tokens from a bucket in the database. */
 export interface Taken {
-  /** Tokens left after the request. */
   readonly tokens: number
-  /** Tokens that were taken; 0 if the request is refused. */
   readonly granted: number
 }
 
-/** How many tokens a request takes. */
 interface Taking {
   /** The number to take, or as many as the bucket holds. */
   readonly wanted: Statement.Fragment
@@ -77,7 +70,6 @@ const keepFor = { short: "1 hour", long: "25 hours" } as const
 /** The name prefix of buckets that take more than an hour to fill, which are kept longer. */
 const longPrefix = "long:"
 
-/** The name under which a bucket is stored. */
 export const nameOf = (bucket: string, { per }: RateLimitPolicy): string =>
   Duration.greaterThan(per, keepFor.short) ? `${longPrefix}${bucket}` : bucket
 

@@ -22,13 +22,9 @@ export const newRequestId = (): string => `req_${crypto.randomUUID().replaceAll(
 /** The page size of our own lists, by default. */
 export const defaultPageSize = 10
 
-/**
- * The maximum that a count reaches: this number means that many or more. Counting further would take longer than a
- * request may.
- */
+/** Means that many or more: counting further would take longer than a request may. */
 export const mostCounted = 10_000
 
-/** How many deliveries the detail of an event shows. */
 export const shownDeliveries = 100
 
 /** A page of a list, from up to `limit + 1` rows: the extra row sets `has_more`. */
@@ -51,7 +47,6 @@ const annotated = <A, I, R>(schema: Schema.Schema<A, I, R>, annotations: object)
 export const strict = <A, I, R>(schema: Schema.Schema<A, I, R>) =>
   annotated(schema, { parseOptions: { errors: "all", onExcessProperty: "error" } })
 
-/** An answer with a status other than 200. */
 export const withStatus = <A, I, R>(status: number, schema: Schema.Schema<A, I, R>) =>
   annotated(schema, HttpApiSchema.annotations({ status }))
 
@@ -59,24 +54,19 @@ export const withStatus = <A, I, R>(status: number, schema: Schema.Schema<A, I, 
 export const described = <S extends Schema.Schema.All>(schema: S, description: string) =>
   Schema.propertySignature(schema).annotations({ description })
 
-/** A key that may be absent; if present it has a value, never `undefined`. */
 export const optional = <A, I, R>(schema: Schema.Schema<A, I, R>, description?: string) =>
   Schema.optionalWith(schema, { exact: true }).annotations(description === undefined ? {} : { description })
 
-/** What `has_more` of every list means. */
 export const hasMore = "Whether there are further items; the next page starts after the last item of this one"
 
-/** The schema of a page of a list. */
 export const listOf = <A, I, R>(identifier: string, item: Schema.Schema<A, I, R>) =>
   Schema.Struct({
     data: described(Schema.Array(item), "The items of this page"),
     has_more: described(Schema.Boolean, hasMore)
   }).annotations({ identifier })
 
-/** When something was created, as answers have it. */
 export const CreatedAt = described(Schema.Date, "When it was created: ISO 8601 in UTC, with milliseconds")
 
-/** Until when something is accepted, as answers have it. */
 export const ExpiresAt = described(Schema.Date, "When it expires, in ISO 8601")
 
 /** An array of `min` (default 0) to `max` items of literals, each once. */
@@ -136,7 +126,6 @@ const fromHeader = (value: string): string => {
 
 const toHeader = (text: string): string => String.fromCharCode(...new TextEncoder().encode(text))
 
-/** `Idempotency-Key`, as a header carries it. */
 const IdempotencyKeyHeader = Schema.transform(
   Schema.String.annotations({
     jsonSchema: { type: "string", description: keyDescription, minLength: 8, maxLength: 255, pattern: keyForm.source }
@@ -171,7 +160,6 @@ export const DaysFromQuery = integerFromQuery(1, 90, "How many UTC days, today i
 
 const Limit = integerFromQuery(1, 100, "How many items to return: 1 to 100, default 10")
 
-/** The paging parameters of every list. */
 export const pageFields = {
   limit: optional(Limit),
   starting_after: optional(ProviderId, "The last id of the previous page")
@@ -199,10 +187,7 @@ export const noFields = (message: string) =>
 
 export const NoQuery = noFields("is unknown: this operation takes no query parameters")
 
-/**
- * Whether a client already has the version with this tag (`If-None-Match`: a list of tags, including weak ones, or
- * `*`).
- */
+/** `If-None-Match` is a list of tags, including weak ones, or `*`. */
 export const hasEntityTag = (ifNoneMatch: string | undefined, tag: string): boolean =>
   (ifNoneMatch ?? "").split(",").some((part) => ["*", tag, `W/${tag}`].includes(part.trim()))
 
@@ -211,7 +196,6 @@ export const hasEntityTag = (ifNoneMatch: string | undefined, tag: string): bool
 /** Where a path ends and the query begins. */
 const endOfPath = /[?;#]/
 
-/** The scheme and host of a target in absolute form, up to its path. */
 const origin = /^https?:\/\/.*?\//
 
 /** A target without scheme and host, and where its path ends. */
@@ -221,10 +205,7 @@ const read = (url: string): readonly [target: string, end: number] => {
   return [target, end === -1 ? target.length : end]
 }
 
-/**
- * The path of a request without its query: decoded, except for escaped separators and percent signs, since its
- * parameters are decoded once more. Undefined if its escapes can't be decoded.
- */
+/** Decoded, except for escaped separators and percent signs; undefined if that fails. */
 const decodedPathOf = (url: string): string | undefined => {
   const [target, end] = read(url)
   const path = target.slice(0, end)
@@ -244,17 +225,14 @@ export const pathOf = (url: string): string => {
   return target.slice(0, end)
 }
 
-/** The text after a request's path, without the character that separates them. */
 export const queryTextOf = (url: string): string => {
   const [target, end] = read(url)
   return target.slice(end + 1)
 }
 
-/** Whether a request's target is a stream of events, however it is spelled. */
 export const isEventStream = (target: string): boolean => /\/event-stream\/?$/.test(pathOf(target))
 
 /** The paths of the API, which take a key or a session. Not those of the tool server and the service's own pages. */
 const apiPath = /^\/(?:v2|identity)\//
 
-/** Whether a path, without its query, is the API's. */
 export const isApiPath = (path: string): boolean => apiPath.test(path)

@@ -1,9 +1,8 @@
 import { Context, Effect, Layer, Scope } from "effect"
 import { RateLimitExceeded, ServiceUnavailable } from "../errors/Errors.ts"
-import { makeFairSemaphore } from "./Fibers.ts"
+import { makeFairSemaphore } from "./Concurrency.ts"
 import type { Tenant } from "./Tenant.ts"
 
-/** How long a read waits for its turn. */
 const patience = "2 seconds"
 
 export interface SlowReadsOptions {

@@ -1,9 +1,6 @@
 import { Context } from "effect"
 
-/**
- * Whether the server has begun to stop: it still answers, but reports that it is not ready. Always false if no server
- * runs.
- */
+/** It still answers, but reports that it is not ready. Always false if no server runs. */
 export class Stopping extends Context.Reference<Stopping>()("connected-payments/kit/Stopping", {
   defaultValue: (): { begun: boolean } => ({ begun: false })
 }) {}

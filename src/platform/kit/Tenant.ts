@@ -15,10 +15,7 @@ export const ofTenant = (sql: SqlClient, { environment, organizationId }: Tenant
   return sql`${column("organization_id")} = ${organizationId} AND ${column("environment")} = ${environment}`
 }
 
-/**
- * The recorded author of a change. An operator acts through the service's command line; the provider acts through its
- * notifications about an account.
- */
+/** An operator acts through the command line; the provider by its notifications. */
 export interface Author {
   readonly kind: "api_key" | "person" | "operator" | "provider"
   readonly id: string

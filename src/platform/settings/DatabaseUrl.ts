@@ -1,5 +1,6 @@
 import { Either } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
+import { isPrivateAddress, isPrivateName } from "../bounds/PrivateNetworks.ts"
 
 /** A server that a URL names. `name` is a host name, an address, or the directory of a Unix socket. */
 export interface Host {
@@ -13,14 +14,12 @@ export interface Host {
  */
 export type SessionKind = "any" | "read-write" | "primary" | "standby"
 
-/** Where to connect, as read from a URL. */
 export interface DatabaseTarget {
   /** The URL with at most one host, as `pg` reads it. */
   readonly url: string
   /** Two or more hosts; none if the URL names one, which `pg` resolves. */
   readonly hosts: ReadonlyArray<Host>
   readonly kind: SessionKind
-  /** Whether the URL sets `target_session_attrs`. */
   readonly saysKind: boolean
 }
 
@@ -83,16 +82,39 @@ const hostsFrom = (names: string, ports: string): ReadonlyArray<Host | undefined
 const areHosts = (hosts: ReadonlyArray<Host | undefined>): hosts is NonEmptyReadonlyArray<Host> =>
   hosts.length > 0 && hosts.every((host) => host !== undefined)
 
+const splitUrl = (text: string) => {
+  const [, scheme, user = "", authority = "", rest = ""] = parts.exec(text) ?? []
+  const query = rest.indexOf("?")
+  const parameters = new URLSearchParams(query === -1 ? "" : rest.slice(query + 1).replace(/#.*$/s, ""))
+  const names = parameters.get("host") ?? ""
+  const listed = names === "" ? authority.split(",").map(hostFrom) : hostsFrom(names, parameters.get("port") ?? "")
+  return { listed, parameters, query, rest, scheme, user }
+}
+
+/** The values of `sslmode`, and of `ssl`, with which every connection is encrypted. */
+const encrypts = /^(require|verify-ca|verify-full|no-verify|true|1)$/
+
+/** Whether the way to a server leads through nobody else's network: this machine, a private address or name. */
+const isNear = (name: string): boolean =>
+  /^(\/|%2f|localhost$|127\.|::1$)/i.test(name) || isPrivateAddress(name) || isPrivateName(name.toLowerCase())
+
+/** Whether connections by a URL may be unencrypted, to a server that is neither this machine nor in a private network. */
+export const isPlainToOthers = (text: string): boolean => {
+  const { listed, parameters } = splitUrl(text)
+  return (
+    !encrypts.test(parameters.get("sslmode") ?? parameters.get("ssl") ?? "") &&
+    listed.some((host) => host !== undefined && !isNear(host.name))
+  )
+}
+
 /**
  * Reads a URL that may name several hosts, as libpq does: `postgresql://user:password@h1:5432,h2:5432/database`, or as
  * `?host=h1,h2&port=5432,5432`; `target_session_attrs` says which servers are accepted. The left side is an error
  * message that repeats no value of the URL.
  */
 export const readDatabaseUrl = (text: string, purpose: Purpose): Either.Either<DatabaseTarget, string> => {
-  const [, scheme, user = "", authority = "", rest = ""] = parts.exec(text) ?? []
+  const { listed, parameters, query, rest, scheme, user } = splitUrl(text)
   if (scheme === undefined) return Either.left("must be a postgresql:// URL")
-  const query = rest.indexOf("?")
-  const parameters = new URLSearchParams(query === -1 ? "" : rest.slice(query + 1).replace(/#.*$/s, ""))
   const own = [...parameters.keys()].find((name) => ownSettings.has(name))
   if (own !== undefined) return Either.left(`must not have ${own}: the service sets it on its connections itself`)
   const written = parameters.get("target_session_attrs")
@@ -101,8 +123,6 @@ export const readDatabaseUrl = (text: string, purpose: Purpose): Either.Either<D
   if (kind === undefined) {
     return Either.left(`must have a target_session_attrs of ${[...kinds[purpose].keys()].join(", ")}, or none`)
   }
-  const names = parameters.get("host") ?? ""
-  const listed = names === "" ? authority.split(",").map(hostFrom) : hostsFrom(names, parameters.get("port") ?? "")
   if (listed.length < 2) {
     return URL.canParse(text)
       ? Either.right({ url: text, hosts: [], kind, saysKind: written !== null })

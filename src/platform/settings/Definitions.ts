@@ -34,7 +34,6 @@ import { group, optional, setting } from "./Setting.ts"
 /** A key that encrypts signing secrets at rest: its id is stored with each ciphertext. */
 export interface MasterKey {
   readonly id: string
-  /** 32 bytes. */
   readonly key: Redacted.Redacted<Uint8Array>
 }
 
@@ -61,7 +60,6 @@ const masterKeys: Form<NonEmptyReadonlyArray<MasterKey>> = parsed(anySecret, (va
 const databaseUrlFor = (purpose: Purpose) =>
   parsed(anySecret, (url) => Either.map(readDatabaseUrl(Redacted.value(url), purpose), () => url))
 
-/** A page that payers return to. */
 const returnUrl = mapped(httpUrl, writtenReturnUrl)
 
 /** The base URL that paths are appended to. */
@@ -74,7 +72,6 @@ const publicUrl = mapped(
   ({ origin, pathname }) => `${origin}${pathname}`.replace(/\/+$/, "")
 )
 
-/** The roles of a process. */
 export interface Roles {
   readonly api: boolean
   readonly worker: boolean
@@ -117,7 +114,7 @@ export const definitions = {
     {
       unset: "an embedded PostgreSQL in `DATA_DIR`",
       about:
-        "PostgreSQL 15 or newer, of one or more hosts (`h1:5432,h2:5432`), of which the primary is used; the schema `payments` is created and kept up to date",
+        "PostgreSQL 15 or newer, of one or more hosts (`h1:5432,h2:5432`), of which the primary is used; the schema `payments` is created and kept up to date; with `MODE=production` it needs an `sslmode` of at least `require`, unless the server is this machine or has a private address or name",
       production: "required"
     }
   ),
@@ -290,6 +287,11 @@ export const definitions = {
       about: "how long finished deliveries and their payloads are kept"
     })
   }),
+  reconciliation: setting("RECONCILIATION", flag, {
+    default: true,
+    about:
+      "whether one process compares the provider's events of all connected accounts with the receipts, every ten minutes, and stores those whose notifications never came; it takes at most 1 % of the provider's rate limit"
+  }),
   // The provider can repeat a notification for 30 days, and only its receipt shows that it is known
   receiptRetention: setting("RECEIPT_RETENTION", duration({ min: "30 days" }), {
     default: "400 days",
@@ -362,5 +364,4 @@ export const settings = Config.map(documented, (read) => ({
   allowLocalDestinations: Option.getOrElse(read.allowLocalDestinations, () => read.mode === "local")
 }))
 
-/** The settings as the program reads them. */
 export interface SettingsShape extends Readonly<Config.Config.Success<typeof settings>> {}

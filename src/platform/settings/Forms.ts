@@ -10,17 +10,24 @@ export interface Form<A> {
   readonly config: Config.Config<A>
   /** The bounds, for the table of settings; empty if there are none. */
   readonly bounds: string
+  readonly isSecret: boolean
 }
 
-const form = <A>(config: Config.Config<A>, bounds = ""): Form<A> => ({ config, bounds })
+const form = <A>(config: Config.Config<A>, bounds = "", isSecret = false): Form<A> => ({ config, bounds, isSecret })
+
+const anyRedacted = form(Config.redacted(), "", true)
 
 /** A form that accepts what another does, unless `parse` refuses it with a message. */
-export const parsed = <A, B>({ bounds, config }: Form<A>, parse: (value: A) => Either.Either<B, string>): Form<B> =>
+export const parsed = <A, B>(
+  { bounds, config, isSecret }: Form<A>,
+  parse: (value: A) => Either.Either<B, string>
+): Form<B> =>
   form(
     Config.mapOrFail(config, (value) =>
       Either.mapLeft(parse(value), (message) => ConfigError.InvalidData([], message))
     ),
-    bounds
+    bounds,
+    isSecret
   )
 
 /** A form that accepts what another does, if it is valid. */
@@ -39,16 +46,15 @@ export const text: Form<string> = validated(
   (value) => value !== ""
 )
 
-/** A secret that is valid as text. */
 export const secret = (message: string, isValid: (value: string) => boolean): Form<Redacted.Redacted> =>
-  validated(form(Config.redacted()), message, (value) => isValid(Redacted.value(value)))
+  validated(anyRedacted, message, (value) => isValid(Redacted.value(value)))
 
 /** Secrets that are each valid as text, comma-separated; at least one. */
 export const secrets = (
   message: string,
   isValid: (value: string) => boolean
 ): Form<NonEmptyReadonlyArray<Redacted.Redacted>> =>
-  parsed(form(Config.redacted()), (value) => {
+  parsed(anyRedacted, (value) => {
     const all = Redacted.value(value)
       .split(",")
       .map((one) => one.trim())
@@ -58,20 +64,15 @@ export const secrets = (
     return Arr.isNonEmptyReadonlyArray(redacted) ? Either.right(redacted) : Either.left("must name at least one secret")
   })
 
-/** Any text, kept secret. */
-export const anySecret: Form<Redacted.Redacted> = form(Config.redacted())
+export const anySecret: Form<Redacted.Redacted> = anyRedacted
 
-/** `true` or `false`. */
 export const flag: Form<boolean> = form(Config.boolean())
 
-/** One of several words. */
 export const oneOf = <const Words extends ReadonlyArray<string>>(...words: Words): Form<Words[number]> =>
   form(Config.literal(...words)())
 
-/** The lowest level that is logged. */
 export const logLevel = form(Config.logLevel())
 
-/** A whole number within bounds, both included. */
 export const whole = ({ max, min }: { readonly min: number; readonly max: number }): Form<number> => ({
   ...validated(
     // Digits only: an empty text would be read as 0
@@ -104,7 +105,6 @@ export const duration = ({
   }
 }
 
-/** An absolute http or https URL. */
 export const httpUrl: Form<URL> = parsed(text, (value) => {
   const url = URL.canParse(value) ? new URL(value) : undefined
   return url !== undefined && (url.protocol === "https:" || url.protocol === "http:")
@@ -112,7 +112,6 @@ export const httpUrl: Form<URL> = parsed(text, (value) => {
     : Either.left("must be an http or https URL")
 })
 
-/** Origins, comma-separated. */
 export const origins: Form<ReadonlyArray<string>> = validated(
   mapped(text, (value) => value.split(",").map((origin) => origin.trim())),
   "must be a list of origins, e.g. https://app.example",
@@ -144,7 +143,6 @@ const parseNetworks = (value: string): Either.Either<TrustedProxies, string> => 
 /** Addresses and networks (`10.0.0.0/8`), comma-separated. */
 export const networks: Form<TrustedProxies> = parsed(text, parseNetworks)
 
-/** Private networks, comma-separated. */
 export const privateNetworks: Form<TrustedProxies> = validated(
   networks,
   "must be a list of private networks: within 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, 100.64.0.0/10 or fc00::/7",

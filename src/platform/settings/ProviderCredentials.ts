@@ -4,7 +4,6 @@ import type { Environment } from "../kit/Environment.ts"
 import { secret, secrets, text, validated } from "./Forms.ts"
 import { combined, type Documented, group, optional, type Setting } from "./Setting.ts"
 
-/** The service's credentials at the provider in one environment. */
 export interface ProviderCredentials {
   /**
    * The platform's secret key: `sk_test_`/`rk_test_` (`rkcs_test_` of a claimable one) in the sandbox,

@@ -1,4 +1,6 @@
+import { readFileSync } from "node:fs"
 import { Config, ConfigError, ConfigProvider, Effect, Either, type Option } from "effect"
+import { errorCode } from "../errors/ErrorCode.ts"
 import type { Form } from "./Forms.ts"
 
 /** A setting, defined once: its reader, the type of its value, and its row in the table of settings. */
@@ -13,6 +15,8 @@ export interface SettingRow {
   readonly bounds: string
   /** `required`: `MODE=production` does not start without it; `refused`: it does not start with it. */
   readonly production?: "required" | "refused"
+  /** The setting that names a file with the value, if it is a secret. */
+  readonly file?: string
 }
 
 /** The reader of one or more settings, with their rows. */
@@ -30,9 +34,36 @@ type About = Pick<SettingRow, "about" | "production">
 const withRow = <A>(config: Config.Config<A>, row: SettingRow): Setting<A> =>
   Object.assign(config, { row, rows: [row] })
 
-/** A default's value, read in the setting's own form: a default with another form fails when the module is loaded. */
-const valueOf = <A>({ config }: Form<A>, text: string): A =>
-  Effect.runSync(ConfigProvider.fromMap(new Map([["DEFAULT", text]])).load(Config.nested(config, "DEFAULT")))
+/** Reads a text as the value of a form. */
+const valueIn = <A>({ config }: Form<A>, name: string, text: string): Either.Either<A, ConfigError.ConfigError> =>
+  Effect.runSync(Effect.either(ConfigProvider.fromMap(new Map([[name, text]])).load(Config.nested(config, name))))
+
+/** A default's value: a default with another form fails when the module is loaded. */
+const valueOf = <A>(form: Form<A>, text: string): A => Either.getOrThrow(valueIn(form, "DEFAULT", text))
+
+const readText = (path: string, setting: string): Either.Either<string, ConfigError.ConfigError> =>
+  Either.try({
+    try: () => readFileSync(path, "utf8").trim(),
+    catch: (cause) => ConfigError.InvalidData([setting], `the file can't be read (${errorCode(cause)})`)
+  })
+
+/** Reads a setting; a secret that is not set also from a file that `NAME_FILE` names, as platforms mount them. */
+const configOf = <A>(form: Form<A>, name: string): Config.Config<A> => {
+  const own = Config.nested(form.config, name)
+  const file = fileSetting(form, name).file
+  return file === undefined
+    ? own
+    : Config.orElseIf(own, {
+        if: ConfigError.isMissingDataOnly,
+        orElse: () =>
+          Config.mapOrFail(Config.string(file), (path) =>
+            Either.flatMap(readText(path, file), (text) => valueIn(form, name, text))
+          )
+      })
+}
+
+const fileSetting = (form: Form<unknown>, name: string): Pick<SettingRow, "file"> =>
+  form.isSecret ? { file: `${name}_FILE` } : {}
 
 /**
  * Defines a setting that always has a value: a default as an operator would write it, or a `value` that can't be
@@ -48,11 +79,12 @@ export const setting = <A>(
     "unset" in definition
       ? [definition.value, definition.unset]
       : [valueOf(form, String(definition.default)), `\`${definition.default}\``]
-  return withRow(Config.withDefault(Config.nested(form.config, name), value), {
+  return withRow(Config.withDefault(configOf(form, name), value), {
     name,
     fallback,
     about,
     bounds: form.bounds,
+    ...fileSetting(form, name),
     ...(production === undefined ? {} : { production })
   })
 }
@@ -63,15 +95,19 @@ export const optional = <A>(
   form: Form<A>,
   { unset, ...about }: About & { readonly unset: string }
 ): Setting<Option.Option<A>> =>
-  withRow(Config.option(Config.nested(form.config, name)), { name, fallback: unset, bounds: form.bounds, ...about })
+  withRow(Config.option(configOf(form, name)), {
+    name,
+    fallback: unset,
+    bounds: form.bounds,
+    ...fileSetting(form, name),
+    ...about
+  })
 
 /** Settings under the program's names for them. */
 export type Fields = Readonly<Record<string, Documented<unknown>>>
 
-/** The values of settings, once read. */
 export type ValuesOf<F extends Fields> = { readonly [K in keyof F]: Config.Config.Success<F[K]> }
 
-/** The reader of several settings. */
 export interface Group<F extends Fields> extends Documented<ValuesOf<F>> {
   readonly fields: F
 }

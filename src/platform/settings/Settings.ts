@@ -1,5 +1,8 @@
 import { type Config, type ConfigError, Data, Effect, type LogLevel, Option, Redacted, Struct } from "effect"
-import { definitions, logDefinitions, type SettingsShape, settings } from "./Definitions.ts"
+import { misspelt } from "../bounds/Reasons.ts"
+import { isPlainToOthers } from "./DatabaseUrl.ts"
+import { definitions, logDefinitions, type SettingsShape, settingRows, settings } from "./Definitions.ts"
+import { exporterRows } from "./ExportSettings.ts"
 import { secretKeyName } from "./ProviderCredentials.ts"
 import type { Setting } from "./Setting.ts"
 
@@ -48,8 +51,18 @@ const weakensTls = /[?&](?:ignoreTLS|requireTLS|opportunisticTLS|secure|tls\.[^=
 /** The query of a URL with its escapes resolved, as the mail client reads it. */
 const queryOf = (url: string): string => `?${new URLSearchParams(/\?.*/.exec(url)?.[0] ?? "").toString()}`
 
-/** URLs that would send API keys, session cookies or mails with sign-in links unencrypted. */
-const plainInProduction = ({ publicUrl, smtpUrl }: SettingsShape): ReadonlyArray<string> => [
+/** URLs that would send API keys, session cookies, mails with sign-in links or data unencrypted. */
+const plainInProduction = ({ publicUrl, smtpUrl, ...settings }: SettingsShape): ReadonlyArray<string> => [
+  ...(["databaseUrl", "databaseDirectUrl", "databaseReadUrl"] as const).flatMap((name) =>
+    Option.exists(settings[name], (url) => isPlainToOthers(Redacted.value(url)))
+      ? [
+          problem(
+            definitions[name],
+            "must have sslmode=verify-full with MODE=production, or at least require: without it, connections are not encrypted"
+          )
+        ]
+      : []
+  ),
   ...(Option.exists(publicUrl, (url) => !url.startsWith("https://"))
     ? [problem(definitions.publicUrl, "must start with https:// with MODE=production")]
     : []),
@@ -98,8 +111,10 @@ export class SettingsError extends Data.TaggedError("SettingsError")<{ readonly 
 /** The problems, one line for each setting, by its name. */
 const describe = (error: ConfigError.ConfigError): ReadonlyArray<string> => {
   switch (error._op) {
-    case "And":
     case "Or":
+      // A secret that is not set, and the file with it
+      return describe(error.right)
+    case "And":
       return [...describe(error.left), ...describe(error.right)]
     default:
       // Names are flat: a path has one part
@@ -109,6 +124,23 @@ const describe = (error: ConfigError.ConfigError): ReadonlyArray<string> => {
 
 const read = <A>(config: Config.Config<A>): Effect.Effect<A, SettingsError> =>
   Effect.mapError(config, (error) => new SettingsError({ message: describe(error).join("\n") }))
+
+/** Names that are shorter may resemble anything: `NODE` is not `MODE`. */
+const shortestMisspelt = 6
+
+/** Says which variables of the environment are no settings but resemble one: they change nothing. */
+export const misspeltSettings = (names: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const known = [...settingRows, ...exporterRows].flatMap(({ file, name }) =>
+    file === undefined ? [name] : [name, file]
+  )
+  const long = known.filter(({ length }) => length >= shortestMisspelt)
+  return names
+    .filter((name) => name.length >= shortestMisspelt && !known.includes(name))
+    .flatMap((name) => {
+      const meant = misspelt(name, long)
+      return meant === undefined ? [] : [`${name} is not a setting, and changes nothing: did you mean ${meant}?`]
+    })
+}
 
 /** `LOG_LEVEL`: the lowest level that is logged. */
 export const logLevel: Effect.Effect<LogLevel.LogLevel, SettingsError> = read(logDefinitions.level)

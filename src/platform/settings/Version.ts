@@ -6,5 +6,4 @@ const manifest = Schema.decodeUnknownSync(Schema.parseJson(Schema.Struct({ versi
   readFileSync(new URL("package.json", packageRoot), "utf8")
 )
 
-/** The version of this package, for the user agent and the telemetry. */
 export const version = manifest.version

@@ -7,10 +7,7 @@ import { Effect } from "effect"
  */
 export const batchSize = 1000
 
-/**
- * Repeats a statement that removes at most `batchSize` rows and returns its count, until a batch is not full. Yields
- * between batches. Returns the total.
- */
+/** Until a batch is not full; yields between batches. Returns the total. */
 export const inBatches = <E, R>(remove: Effect.Effect<number, E, R>): Effect.Effect<number, E, R> =>
   Effect.gen(function* () {
     let removed = 0
@@ -24,10 +21,8 @@ export const inBatches = <E, R>(remove: Effect.Effect<number, E, R>): Effect.Eff
     }
   })
 
-/** The rows to remove from a table in the schema `payments`. */
 export interface OldRows {
   readonly table: string
-  /** The columns of the primary key. */
   readonly key: ReadonlyArray<string>
   /** The condition on the row `r`. */
   readonly old: Statement.Fragment
@@ -35,7 +30,6 @@ export interface OldRows {
   readonly by: string
 }
 
-/** Removes old rows in batches; rows locked by others are left for the next run. */
 export const removeOld = (
   sql: SqlClient.SqlClient,
   { by, key, old, table }: OldRows

@@ -13,7 +13,6 @@ import { DiscreetClient, isCallback } from "./Clients.ts"
 /** The statement by which `PgClient` cancels. A test fails if it changes. */
 const cancellation = /^SELECT pg_cancel_backend\((\d+)\)$/
 
-/** The process id whose statement a text cancels; undefined if the text is not a cancellation. */
 const canceledBy = (text: unknown): number | undefined => {
   const [, process] = typeof text === "string" ? (cancellation.exec(text) ?? []) : []
   return process === undefined ? undefined : Number(process)
@@ -58,10 +57,7 @@ const cancel = (pool: pg.Pool, text: string, target: DiscreetClient, done: () =>
   })
 }
 
-/**
- * Makes a pool send a cancellation only while its statement is running, and start no other statement on that connection
- * until the cancellation has been answered.
- */
+/** And starts no other statement on that connection until it has been answered. */
 export const cancelOnlyMeant = (pool: pg.Pool): void => {
   const clients = new Set<DiscreetClient>()
   pool.on("connect", (client) => {

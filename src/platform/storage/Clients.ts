@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import { performance } from "node:perf_hooks"
 import { Predicate } from "effect"
 import pg from "pg"
+import { waitedEvent } from "../telemetry/ProcessMetrics.ts"
 import { removeValues } from "../telemetry/ServerErrors.ts"
 
 /** Statement texts are constant and few; the bound only guards against texts built by mistake. */
@@ -35,10 +36,7 @@ const takeOverBound = (client: pg.Client): number => {
   return Number.isFinite(millis) ? millis : 0
 }
 
-/**
- * The error of a server that stopped answering. Has a code, as Node's connection errors do: logs show the code, but no
- * message.
- */
+/** With a code, as Node's connection errors have: logs show it, but no message. */
 const silence = (millis: number) =>
   Object.assign(new Error(`The database has not answered for ${millis} ms`), { code: "ETIMEDOUT" })
 
@@ -63,7 +61,6 @@ export class DiscreetClient extends pg.Client {
     this.connection.prependListener("errorMessage", removeValues)
   }
 
-  /** Process id of the connection's server process. */
   get process(): number {
     return Number(Reflect.get(this, "processID"))
   }
@@ -73,7 +70,6 @@ export class DiscreetClient extends pg.Client {
     return this.#unanswered === 0 ? null : this.#answers
   }
 
-  /** Calls back when the next answer comes. */
   onNextAnswer(callback: () => void): void {
     this.#onNextAnswer = [...this.#onNextAnswer, callback]
   }
@@ -181,7 +177,9 @@ export const countWaits = (pool: pg.Pool): void => {
     const askedAt = performance.now()
     const noting = (...results: ReadonlyArray<unknown>) => {
       const client = results[1]
-      if (client instanceof DiscreetClient && performance.now() - askedAt >= countedMillis) client.waitedSince(askedAt)
+      const waited = performance.now() - askedAt
+      if (client instanceof DiscreetClient && waited >= countedMillis) client.waitedSince(askedAt)
+      pool.emit(waitedEvent, waited)
       Reflect.apply(done, undefined, results)
     }
     return Reflect.apply(connect, pool, [noting])

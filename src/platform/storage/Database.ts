@@ -25,7 +25,6 @@ import { dropUnfit, Hosts } from "./Hosts.ts"
 import { examine, type Line, noTimeLimit, refusalOf, refusesStartSettings, startSettingsRefused } from "./Pooler.ts"
 import { setSession } from "./SessionSettings.ts"
 
-/** Options of the connection to PostgreSQL. */
 export interface DatabaseOptions {
   /** May name several hosts, as in libpq: connections go to the one that accepts writes. */
   readonly url: Redacted.Redacted
@@ -77,10 +76,7 @@ const withoutServerTimeouts = { statement_timeout: false, idle_in_transaction_se
 
 const withoutTimeouts = { ...withoutServerTimeouts, query_timeout: 0 } as const
 
-/**
- * Sets nothing on connections that keep no session: the setting would stay on the server's connection, for its next
- * user.
- */
+/** The setting would stay on the server's connection, for its next user. */
 const withoutSession: Partial<pg.PoolConfig> = { onConnect: () => {} }
 
 /** Applies settings to each new connection; the pool uses a connection only after that. */
@@ -124,7 +120,6 @@ const notReached = (name: string, url: Redacted.Redacted, cause: unknown): strin
   return `The database cannot be reached. ${name} points to ${hostsOf(Redacted.value(url))}: ${reason}`
 }
 
-/** A pool that connects to the servers of a URL on first use. */
 export const openedOnDemand = (
   target: DatabaseTarget,
   options: DatabaseOptions
@@ -262,10 +257,7 @@ export interface ReservedOptions {
   readonly planOnce?: boolean
 }
 
-/**
- * At most `count` separate connections, for work that must not queue behind requests; opened on demand. If an embedding
- * team brings its own `PgClient`, that is used instead.
- */
+/** For work that must not queue behind requests; opened on demand, or the team's own `PgClient`. */
 export const reservedConnections = (
   count: number,
   options?: ReservedOptions
@@ -317,7 +309,6 @@ export const databaseLayer = (
     Effect.map(DatabasePool, (pool) => PgClient.layerFromPool({ acquire: Effect.succeed(pool) }))
   ).pipe(Layer.provideMerge(connectionsLayer(options)))
 
-/** Whether PostgreSQL refused a row because of this constraint. */
 export const violates = (error: SqlError.SqlError, constraint: string): boolean =>
   Predicate.hasProperty(error.cause, "constraint") && error.cause.constraint === constraint
 
@@ -359,10 +350,7 @@ const isRetryable = (error: unknown): boolean =>
 
 const retryBackoff = Schedule.exponential("10 millis").pipe(Schedule.jittered, Schedule.intersect(Schedule.recurs(5)))
 
-/**
- * Runs an effect in a transaction in which every database failure is a `SqlError`, including failures of COMMIT and
- * lost connections, which `withTransaction` alone turns into defects.
- */
+/** Failures of COMMIT and lost connections included, which `withTransaction` alone turns into defects. */
 export const withSqlErrors =
   (sql: SqlClient.SqlClient) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
@@ -395,15 +383,12 @@ export const transaction =
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
     Effect.retry(withSqlErrors(sql)(effect), { while: isRetryable, schedule: retryBackoff })
 
-/** The first row that a statement answers. */
 export const firstRow = <A, E, R>(rows: Effect.Effect<ReadonlyArray<A>, E, R>): Effect.Effect<Option.Option<A>, E, R> =>
   Effect.map(rows, ([row]) => Option.fromNullable(row))
 
-/** Whether a statement answers any row. */
 export const anyRow = <E, R>(rows: Effect.Effect<ReadonlyArray<unknown>, E, R>): Effect.Effect<boolean, E, R> =>
   Effect.map(rows, ({ length }) => length > 0)
 
-/** The row of a statement that always answers one. */
 export const oneRow = <A, E, R>(rows: Effect.Effect<ReadonlyArray<A>, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(rows, ([row]) =>
     row === undefined ? Effect.dieMessage("A statement that answers a row answered none") : Effect.succeed(row)

@@ -31,10 +31,7 @@ export const useDays = (sql: SqlClient.SqlClient, deliveries: string) =>
     WHERE day IN (SELECT payments.day_of(id) FROM ${deliveries}) AND day < (now() AT TIME ZONE 'UTC')::date
       AND (used_at IS NULL OR used_at < now() - interval '${usedWithin}')`)
 
-/**
- * Creates the tables of a past day if they have been removed, and keeps them for another retention period. Part of a
- * transaction that adds rows to that day.
- */
+/** Keeps them for another retention period. Part of a transaction that adds rows to that day. */
 export const addDayOf = (sql: SqlClient.SqlClient, time: Date) =>
   sql`SELECT payments.add_day((${time.toISOString()}::timestamptz AT TIME ZONE 'UTC')::date)`
 

@@ -20,7 +20,6 @@ const socketOf = async (directory: string): Promise<string> => {
   return process.platform === "linux" ? `\0${name}`.padEnd(108, ".") : `/tmp/${name}.lock`
 }
 
-/** Listens on the socket; `None` if another server does. */
 const listen = (path: string) =>
   new Promise<Option.Option<Server>>((resolve, reject) => {
     const server = createServer((socket) => socket.on("error", () => {}).end(String(process.pid)))

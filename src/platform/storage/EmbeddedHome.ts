@@ -12,11 +12,9 @@ import { hasErrorCode } from "../errors/ErrorCode.ts"
 export type EmbeddedPostgresReason =
   /** There are no binaries for this operating system or processor, or they do not run on it. */
   | "unsupported_platform"
-  /** The optional package with the binaries is not installed. */
   | "package_missing"
   /** Another live process holds the directory. */
   | "in_use"
-  /** The requested port is taken. */
   | "port_in_use"
   /** No account may run the server, or its account may not reach its files. */
   | "permission_denied"
@@ -27,7 +25,6 @@ export type EmbeddedPostgresReason =
   /** PostgreSQL itself failed; the message contains its output. */
   | "initialization_failed"
   | "start_failed"
-  /** A file or directory could not be read or written. */
   | "io_failed"
 
 /**
@@ -66,7 +63,6 @@ const ifPresent = <A>(operation: () => Promise<A>) =>
 
 export const statOptional = (path: string) => ifPresent(() => stat(path))
 
-/** The trimmed content of a file; `None` if it does not exist. */
 export const readTextFile = (path: string) => ifPresent(async () => (await readFile(path, "utf8")).trim())
 
 /** Writes a file atomically: a reader, even after a crash, finds the old content or the new, never a part. */
@@ -84,14 +80,12 @@ const makeDirectory = (path: string, mode: number) =>
     if (first !== undefined) await chmod(path, mode)
   })
 
-/** The operating system account that owns a cluster and runs its server. */
 interface Account {
   readonly name: string
   readonly uid: number
   readonly gid: number
 }
 
-/** The location of an embedded PostgreSQL's files, and the account that runs it. */
 export interface Home {
   /** Real path of the directory with the cluster, its password and its log. */
   readonly path: string
@@ -116,14 +110,12 @@ export const spawnOptions = (account: Option.Option<Account>) => ({
 /** A program could not be run, or exited with a status other than 0; the message contains what it printed. */
 class CommandError extends Data.TaggedError("CommandError")<{ readonly message: string; readonly cause: unknown }> {}
 
-/** Runs a program to its end and returns its standard output. Interruption ends the program. */
 export const runCommand = (account: Option.Option<Account>, command: string, ...args: ReadonlyArray<string>) =>
   Effect.tryPromise({
     try: async (signal) => (await promisify(execFile)(command, args, { ...spawnOptions(account), signal })).stdout,
     catch: (cause) => new CommandError({ message: wordsOf(cause), cause })
   })
 
-/** The command line of a process, its arguments separated by spaces; empty if it has ended. */
 export const commandLine = (pid: number): Effect.Effect<string> => {
   const line: Effect.Effect<string, unknown> = existsSync("/proc/self/cmdline")
     ? Effect.tryPromise(() => readFile(`/proc/${pid}/cmdline`, "utf8"))

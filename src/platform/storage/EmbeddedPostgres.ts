@@ -43,27 +43,25 @@ export interface EmbeddedPostgresOptions {
   readonly port?: number
   /** `false` for data that may be lost if the machine crashes, such as a test's. Default `true`. */
   readonly durable?: boolean
+  /** Whether the directory is removed if this process dies: for a test's. Default `false`. */
+  readonly temporary?: boolean
 }
 
-/** A running embedded PostgreSQL. */
 export interface EmbeddedPostgres {
   /** URL of the database `payments`, including the superuser's name and password. */
   readonly url: Redacted.Redacted<string>
   readonly port: number
 }
 
-/** The name of the superuser of the cluster, and of the database. */
 const payments = "payments"
 const draftPrefix = "cluster.init-"
 const pollInterval = Schedule.spaced("10 millis")
-/** Timeout of a start: after a crash the server first replays its log. */
 const startLimit = "2 minutes"
 /** Above this size, a start moves the log to `postgresql.log.1`, replacing its previous content. */
 const maxLogBytes = 8 * 1024 * 1024
 
 const passwordFileOf = (home: Home): string => join(home.path, "password")
 
-/** The home of a directory, held by this process until the scope closes. */
 const acquireHome = Effect.fnUntraced(function* (directory: string) {
   const home = yield* locateHome(directory)
   yield* Effect.mapError(acquireLock(home.path), (cause) => {
@@ -186,7 +184,6 @@ const prepareCluster = Effect.fnUntraced(function* (home: Home, binaries: Binari
   return yield* failure("data_missing", `in ${home.path} has lost its file "password". ${remedy}`)
 })
 
-/** The settings of the server; neither the environment nor an edited `postgresql.conf` can change them. */
 const settingsOf = (port: number, durable: boolean) => ({
   listen_addresses: "127.0.0.1",
   port,
@@ -211,7 +208,12 @@ const settingsOf = (port: number, durable: boolean) => ({
  * closes only after it has ended. It is in a session of its own: a terminal's Ctrl-C reaches every process of the
  * foreground group, but the server must run until the service has drained and closes the scope.
  */
-const startServer = Effect.fnUntraced(function* (home: Home, binaries: Binaries, port: number, durable: boolean) {
+const startServer = Effect.fnUntraced(function* (
+  home: Home,
+  binaries: Binaries,
+  port: number,
+  { durable, temporary }: Required<Pick<EmbeddedPostgresOptions, "durable" | "temporary">>
+) {
   const [cluster, logFile] = [clusterOf(home.path), join(home.path, "postgresql.log")]
   const earlier = yield* statOptional(logFile)
   const isFull = Option.exists(earlier, ({ size }) => size > maxLogBytes)
@@ -250,12 +252,42 @@ const startServer = Effect.fnUntraced(function* (home: Home, binaries: Binaries,
     Effect.timeoutOption(startLimit),
     Effect.filterOrElse(Option.isSome, () => notStarted(`not ready within ${startLimit}`))
   )
+  yield* endWithThisProcess(pid, cluster, temporary ? home.path : "")
   yield* Effect.forkScoped(
     Effect.flatMap(ended, (how) =>
       Effect.logError(`The embedded PostgreSQL in ${home.path} ended (${how}). Its log is ${logFile}.`)
     )
   )
 })
+
+/**
+ * Once its input ends, shuts down postmaster `$0` of cluster `$1`; then, if `$2` is a directory, removes that when the
+ * postmaster has ended.
+ */
+const watchScript = `cat
+case "$(tr '\\0' ' ' < "/proc/$0/cmdline" || ps -ww -o command= -p "$0")" in *" -D $1 "*) kill -INT "$0" ;; esac
+[ -n "$2" ] || exit
+for _ in $(seq 100); do kill -0 "$0" || break; sleep 0.1; done
+rm -rf "$2"`
+
+/**
+ * Ends the server if this process dies without closing the scope: the watcher's input ends with this process, however
+ * that happens. Like the server, it is out of reach of a terminal's Ctrl-C.
+ */
+const endWithThisProcess = (pid: number, cluster: string, temporary: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const watcher = spawn("/bin/sh", ["-c", watchScript, String(pid), cluster, temporary], {
+        detached: true,
+        stdio: ["pipe", "ignore", "ignore"]
+      })
+      // Without a shell, the next start on the directory ends the server
+      watcher.on("error", () => {}).unref()
+      watcher.stdin.on("error", () => {})
+      return watcher
+    }),
+    (watcher) => Effect.sync(() => watcher.kill("SIGKILL"))
+  )
 
 const isPort = Schema.is(Schema.Int.pipe(Schema.between(1024, 65_535)))
 const isPortTaken = ({ message }: EmbeddedPostgresError) => message.includes("Address already in use")
@@ -270,8 +302,7 @@ const inRealTime = Effect.withClock(Clock.make())
  * PostgreSQL, unless `durable` is `false`.
  *
  * It listens on 127.0.0.1 only, with a random password. It runs in a session of its own: Ctrl-C in a terminal does not
- * reach it, only closing the scope stops it. If this process is killed, the server keeps running; the next start on the
- * directory stops it and starts a new one on the same data. Two live processes never share a directory.
+ * reach it. It stops when the scope closes, or when this process dies. Two live processes never share a directory.
  *
  * Linux and macOS. As root, the server runs under the owner of an existing cluster, otherwise under the account
  * `postgres`, which is created if missing; anything created or placed elsewhere for that is logged.
@@ -281,7 +312,7 @@ const inRealTime = Effect.withClock(Clock.make())
 export const startEmbeddedPostgres: (
   options: EmbeddedPostgresOptions
 ) => Effect.Effect<EmbeddedPostgres, EmbeddedPostgresError, Scope.Scope> = Effect.fn("EmbeddedPostgres.start")(
-  function* ({ directory, durable = true, port: requested }) {
+  function* ({ directory, durable = true, port: requested, temporary = false }) {
     const home = yield* acquireHome(directory)
     const binaries = yield* prepareBinaries(home)
     yield* stopAbandonedServer(home)
@@ -289,7 +320,7 @@ export const startEmbeddedPostgres: (
     const portFile = join(home.path, "port")
     const lastPort = Option.filter(Option.map(yield* readTextFile(portFile), Number), isPort)
     const startOn = (port: number) =>
-      Effect.as(startServer(home, binaries, port, durable), port).pipe(
+      Effect.as(startServer(home, binaries, port, { durable, temporary }), port).pipe(
         Effect.retry({ times: 8, schedule: Schedule.spaced("250 millis"), while: isPredecessorEnding })
       )
     const anyPort = Effect.mapError(freePort("127.0.0.1"), (cause) => failure("io_failed", cause.message, cause))

@@ -6,10 +6,8 @@
  * search looks into each hour.
  */
 
-/** An index on the table of events, and so on each day's partition. */
 interface EventIndex {
   readonly name: string
-  /** The rest of CREATE INDEX after the table: the columns and the condition. */
   readonly on: string
 }
 

@@ -27,7 +27,6 @@ const afterPatience = (expire: () => void): (() => void) => {
   return () => clearInterval(ticking)
 }
 
-/** How often to query the watched connection, in milliseconds. */
 const askEvery = 1000
 
 /** Minimum pause after a failed search, in milliseconds: there may be many clients. */
@@ -77,7 +76,6 @@ const reasonOf = (error: unknown): string => (error instanceof Error ? error.mes
 
 const ignore = (): void => {}
 
-/** The servers behind a URL, shared by all pools of a process that use it. */
 export class Hosts {
   readonly #target: DatabaseTarget
   readonly #applicationName: string
@@ -93,7 +91,6 @@ export class Hosts {
     this.#applicationName = applicationName
   }
 
-  /** Whether the server may change: only then is it watched. */
   get mayMove(): boolean {
     return this.#target.hosts.length > 1 || this.#target.saysKind
   }
@@ -130,7 +127,11 @@ export class Hosts {
       }),
       (client) =>
         Effect.gen(this, function* () {
-          yield* Effect.tryPromise(() => client.connect())
+          yield* Effect.tapError(
+            Effect.tryPromise(() => client.connect()),
+            // Silent before the watch has reached it once: the pools know it from the connections that they opened
+            () => Effect.sync(() => (watched ??= this.#open.values().next().value))
+          )
           const server = this.#open.get(client)
           if (server !== watched) this.#cutAllTo(watched)
           watched = server
@@ -219,10 +220,7 @@ export class Hosts {
     return this.#sessions.get(client) ?? { isStandby: undefined, isReadOnly: undefined }
   }
 
-  /**
-   * Records what the server reports about the session, and marks the client as unfit when it is no longer of the wanted
-   * kind.
-   */
+  /** Marks the client as unfit when the server is no longer of the wanted kind. */
   #listen(client: pg.Client): void {
     const { connection } = client
     // If it breaks, its server may be gone. An error without a listener would end the process

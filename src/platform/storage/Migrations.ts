@@ -6,7 +6,6 @@ import initial from "./migrations/0001_initial.ts"
 import { addReceiptMonths } from "./ReceiptMonths.ts"
 import { requireSession } from "./SessionSettings.ts"
 
-/** Keyed by `<id>_<name>`. */
 export type Migrations = Readonly<Record<string, Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>>>
 
 /**
@@ -26,7 +25,6 @@ export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
 /** Key of the advisory lock: a number that other users of the database are unlikely to have chosen. */
 const migrationLock = 5_190_277_301
 
-/** How long a starting process waits for another one's migrations. */
 const turnPatience = Duration.minutes(5)
 
 const table = "payments.migrations"
@@ -82,7 +80,6 @@ const apply = (migrations: Migrations) =>
     )
   )
 
-/** The first error in a chain of causes. */
 const rootOf = (error: unknown): unknown =>
   Predicate.hasProperty(error, "cause") && !(error instanceof SqlError.SqlError) ? rootOf(error.cause) : error
 

@@ -11,11 +11,9 @@ export interface Line {
   readonly keepsSessions: boolean
   /** Whether a transaction may have several statements; false with `pool_mode = statement`. */
   readonly keepsTransactions: boolean
-  /** Whether named statements can be prepared. */
   readonly prepares: boolean
   /** Distinguishes databases: the server's start time and the database's OID. */
   readonly database: string
-  /** Whether the server has a statement timeout. */
   readonly hasTimeLimit: boolean
 }
 
@@ -117,7 +115,6 @@ export const examine = async (first: pg.ClientBase, connectAnother: () => Promis
   }
 }
 
-/** Whether a connection was refused because of its start settings, as poolers do. */
 export const refusesStartSettings = (error: unknown): boolean =>
   error instanceof Error && /unsupported startup parameter/i.test(error.message)
 

@@ -1,7 +1,7 @@
 import { SqlClient, SqlError } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
 import { Context, Data, Effect, Either, identity, Layer, Option, Redacted, Schedule } from "effect"
-import { monotonicMillis } from "../kit/Fibers.ts"
+import { monotonicMillis } from "../kit/Concurrency.ts"
 import { readDatabaseUrl } from "../settings/DatabaseUrl.ts"
 import { sqlState } from "../telemetry/ServerErrors.ts"
 import { isInTransaction, isUnavailable, openedOnDemand, withSqlErrors } from "./Database.ts"
@@ -28,7 +28,6 @@ interface Position {
   readonly timeline: number
 }
 
-/** Why the replica can't be read now. */
 class NotOnReplica extends Data.TaggedError("NotOnReplica")<{
   readonly why: keyof typeof rests
   readonly reason: unknown
@@ -42,7 +41,6 @@ class ReadFailed<E> {
   }
 }
 
-/** Runs reads that a replica may answer. */
 export class ReadReplica extends Context.Tag("connected-payments/storage/ReadReplica")<
   ReadReplica,
   {
@@ -88,10 +86,7 @@ interface Progress {
   readonly isFarEnough: boolean | null
 }
 
-/**
- * The replica's progress. Runs in the read's transaction, so that it queries the server that is read, and makes the
- * transaction read-only.
- */
+/** In the read's transaction, so that it queries the server that is read, and makes it read-only. */
 const progressOf = (replica: SqlClient.SqlClient, { lsn, timeline }: Position) =>
   replica<Progress>`
     SELECT pg_is_in_recovery() AS "isStandby", pg_last_wal_replay_lsn() >= ${lsn}::pg_lsn AS "isFarEnough",
@@ -197,10 +192,7 @@ const makePreferring = (primary: SqlClient.SqlClient, replica: SqlClient.SqlClie
   return { prefer }
 }
 
-/**
- * The replica behind `DATABASE_READ_URL`, if set, with at most this many connections. The first read connects: a start
- * does not need the replica.
- */
+/** The first read connects: a start does not need the replica. */
 export const replicaOf = (
   url: Redacted.Redacted | undefined,
   poolSize: number

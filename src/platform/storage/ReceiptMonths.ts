@@ -13,7 +13,6 @@ const monthsAhead = 2
 /** How many months before the current one are never removed: statements that store receipts name the last one. */
 const lastMonths = 2
 
-/** Creates missing tables for this month and the next ones. */
 export const addReceiptMonths: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) =>

@@ -20,7 +20,6 @@ const settings = { ...needed, jit: "off" }
 
 const assignments = Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', false)`)
 
-/** Applies the needed settings to a new connection. */
 export const setSession = async (client: pg.ClientBase): Promise<void> => {
   await client.query(`SELECT ${assignments.join(", ")}`)
 }

@@ -3,15 +3,11 @@ import { PgClient } from "@effect/sql-pg"
 import { Effect, FiberRef, Option } from "effect"
 import { DatabasePool, isInTransaction } from "./Database.ts"
 
-/**
- * A statement that is compiled once and run with different values each time. The values are those of its parameters, in
- * order.
- */
+/** The values are those of its parameters, in order. */
 export type PreparedStatement<Row> = (
   values: ReadonlyArray<unknown>
 ) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
 
-/** Runs a statement's text with values. */
 type Execute = <Row extends object>(
   text: string,
   values: ReadonlyArray<unknown>
@@ -69,10 +65,7 @@ export const makePreparing: Effect.Effect<
   }
 })
 
-/**
- * Cache size for texts of statements that are built each time; there are few, and the bound only guards against a
- * mistake.
- */
+/** There are few: the bound only guards against a mistake. */
 const maxKnownTexts = 200
 const knownTexts = new Map<string, string>()
 
@@ -97,10 +90,7 @@ export const makeRunning: Effect.Effect<RunStatement, never, SqlClient.SqlClient
     }
 )
 
-/**
- * The parameters of a prepared statement by name, in the order of its values. Each may appear in several places of the
- * statement, and is sent once.
- */
+/** Each may appear in several places of the statement, and is sent once. */
 export const parametersOf = <const Name extends string>(
   sql: SqlClient.SqlClient,
   names: ReadonlyArray<Name>

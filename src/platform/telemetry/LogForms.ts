@@ -58,9 +58,25 @@ const levels: Readonly<Record<string, LineLevel>> = {
   Fatal: "FATAL"
 }
 
+/** How many causes of an error are logged. */
+const maxCauses = 5
+
+/** An error with what JSON would leave out: its message and its causes. */
+const whole = (value: unknown, causes = maxCauses): unknown =>
+  value instanceof Error && causes > 0
+    ? {
+        ...value,
+        message: value.message,
+        cause: whole(value.cause, causes - 1),
+        ...(value instanceof AggregateError
+          ? { errors: value.errors.slice(0, causes).map((one) => whole(one, 1)) }
+          : {})
+      }
+    : value
+
 /** A value as JSON data: errors may be circular. */
 const plain = (value: unknown): unknown => {
-  const text = Inspectable.stringifyCircular(value)
+  const text = Inspectable.stringifyCircular(Array.isArray(value) ? value.map((one) => whole(one)) : whole(value))
   return text === undefined ? undefined : JSON.parse(text)
 }
 
@@ -68,9 +84,8 @@ const plain = (value: unknown): unknown => {
 export const lineLogger = (write: (line: LogLine) => void): Logger.Logger<unknown, void> =>
   Logger.make((options) => {
     const context = FiberRefs.getOrDefault(options.context, FiberRef.currentContext)
-    const span = Option.getOrElse(Context.getOption(context, Tracer.ParentSpan), () =>
-      Option.match(Context.getOption(context, RequestFacts), { onNone: () => null, onSome: (facts) => facts.span })
-    )
+    const facts = Option.getOrUndefined(Context.getOption(context, RequestFacts))
+    const span = Option.getOrElse(Context.getOption(context, Tracer.ParentSpan), () => facts?.span ?? null)
     const [first, ...rest] = Array.isArray(options.message) ? options.message : [options.message]
     const structured = Logger.structuredLogger.log(options)
     const { requestId, ...annotations } = structured.annotations
@@ -81,6 +96,7 @@ export const lineLogger = (write: (line: LogLine) => void): Logger.Logger<unknow
       span,
       attributes: {
         "request.id": requestId,
+        "notification.id": facts?.attributes["notification.id"],
         ...(HashMap.isEmpty(options.annotations) ? {} : Object(plain(annotations))),
         detail: rest.length === 0 ? undefined : plain(rest.length === 1 ? rest[0] : rest),
         cause: Cause.isEmpty(options.cause) ? undefined : structured.cause

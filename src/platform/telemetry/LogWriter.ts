@@ -22,7 +22,6 @@ const retryAfter = 10
 /** Maximum number of characters waiting for a slow reader; further lines are dropped and counted. */
 const maxPending = 8 * 1024 * 1024
 
-/** How long closing waits for the reader. */
 const closeWithin = "1 second"
 
 class BufferedWriter implements LogWriter {

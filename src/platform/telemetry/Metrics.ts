@@ -1,4 +1,4 @@
-import { Context, Effect, Metric, MetricBoundaries, MetricLabel, type Scope } from "effect"
+import { Context, Effect, Layer, Metric, MetricBoundaries, MetricLabel, Schedule, type Scope } from "effect"
 
 /**
  * Every metric of the service, with the names of OpenTelemetry's conventions where they define one. Each attribute has
@@ -17,7 +17,6 @@ interface Declared {
   readonly about: string
 }
 
-/** Every metric, by its name. */
 export const metricTable = {
   "http.server.request.duration": {
     kind: "histogram",
@@ -37,6 +36,12 @@ export const metricTable = {
     attributes: ["environment", "notification.type", "unreadable.part"],
     about:
       "Notifications that could not be read, by the provider's type and the unreadable part: the `event` itself, its `object`, the `account`, what `filters` look at"
+  },
+  "connected_payments.notification.reconciled.count": {
+    kind: "counter",
+    unit: "{event}",
+    attributes: ["environment"],
+    about: "Events of the provider that were stored from its list, since no notification had left a receipt"
   },
   "connected_payments.delivery.attempt.duration": {
     kind: "histogram",
@@ -93,6 +98,18 @@ export const metricTable = {
     attributes: [],
     about: "Requests that wait for a connection of the pool"
   },
+  "db.client.connection.long_wait.count": {
+    kind: "counter",
+    unit: "{wait}",
+    attributes: [],
+    about: "Waits of a second or more for a connection of the pool, those that ended without one included"
+  },
+  "connected_payments.clock.offset": {
+    kind: "gauge",
+    unit: "s",
+    attributes: ["clock.other"],
+    about: "How far the process's clock is ahead of the `database`'s or the `provider`'s"
+  },
   "connected_payments.unhandled_rejection.count": {
     kind: "counter",
     unit: "{rejection}",
@@ -143,7 +160,6 @@ export const unitTag = "unit"
 
 /** Writes metrics. All methods except `observe` are plain calls, for the hottest paths; they don't throw. */
 export interface MetricsWriter {
-  /** Records a duration in seconds. */
   readonly record: <Name extends NameOf<"histogram">>(name: Name, value: number, attributes: AttributesOf<Name>) => void
   /** Adds to a counter, by default 1. Adding 0 exports it before anything was counted. */
   readonly count: <Name extends NameOf<"counter">>(name: Name, attributes: AttributesOf<Name>, by?: number) => void
@@ -226,6 +242,22 @@ export const makeMetrics = (): { readonly writer: MetricsWriter; readonly look: 
     look: Effect.suspend(() => Effect.all(looks, { concurrency: "unbounded", discard: true }))
   }
 }
+
+/** How often gauges are read if nobody says when they are exported. */
+const observed = Schedule.spaced("10 seconds")
+
+/**
+ * Counts in Effect's own registry, for an embedding team's exporter: provide it to the service's layer. Without it nothing
+ * is counted. Gauges are at most 10 seconds old.
+ */
+export const metricsLayer: Layer.Layer<never> = Layer.scoped(
+  Metrics,
+  Effect.gen(function* () {
+    const { look, writer } = makeMetrics()
+    yield* Effect.forkScoped(Effect.schedule(look, observed))
+    return writer
+  })
+)
 
 /** Runs an observation before each export, if metrics are exported. */
 export const observeMetrics = (look: (metrics: MetricsWriter) => Effect.Effect<void>) =>

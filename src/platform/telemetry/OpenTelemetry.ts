@@ -1,3 +1,4 @@
+import { hostname } from "node:os"
 import * as EffectMetrics from "@effect/opentelemetry/Metrics"
 import * as EffectResource from "@effect/opentelemetry/Resource"
 import { type Attributes, DiagLogLevel, diag, ROOT_CONTEXT, TraceFlags, trace } from "@opentelemetry/api"
@@ -10,7 +11,7 @@ import {
   PeriodicExportingMetricReader
 } from "@opentelemetry/sdk-metrics"
 import { AlwaysOnSampler, BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base"
-import { Context, Effect, Layer, Logger, Runtime, Tracer } from "effect"
+import { Config, Context, Effect, Layer, Logger, Runtime, Tracer } from "effect"
 import { closing, type Export, exporterMillis, type Protocol, type Signals } from "../settings/ExportSettings.ts"
 import { version } from "../settings/Version.ts"
 import { ExportedSpan } from "./ExportedSpan.ts"
@@ -36,8 +37,9 @@ const withValues = (metric: MetricData): MetricData =>
     ? { ...metric, dataPoints: metric.dataPoints.filter(({ value }) => !Number.isNaN(value)) }
     : metric
 
-const complete = (attributes: Attributes): void => {
+const complete = (attributes: Attributes, identity: Attributes): void => {
   delete attributes[unitTag]
+  Object.assign(attributes, identity)
   for (const name of numbers) {
     if (attributes[name] !== undefined) attributes[name] = Number(attributes[name])
   }
@@ -47,7 +49,11 @@ const complete = (attributes: Attributes): void => {
  * A producer that runs the observations first, then converts the contents of Effect's registry: the scope is ours,
  * units are not attributes, status codes are numbers, and gauges without a value (`NaN`) are omitted.
  */
-const lookingFirst = (producer: MetricProducer, look: () => Promise<unknown>): MetricProducer => ({
+const lookingFirst = (
+  producer: MetricProducer,
+  look: () => Promise<unknown>,
+  identity: Attributes
+): MetricProducer => ({
   collect: async (options) => {
     await look()
     const collected = await producer.collect(options)
@@ -58,7 +64,7 @@ const lookingFirst = (producer: MetricProducer, look: () => Promise<unknown>): M
         .map(withValues)
         .filter(({ dataPoints }) => dataPoints.length > 0)
       for (const { dataPoints } of scope.metrics) {
-        for (const { attributes } of dataPoints) complete(attributes)
+        for (const { attributes } of dataPoints) complete(attributes, identity)
       }
     }
     return collected
@@ -91,7 +97,9 @@ export const exportMetrics = (resource: Resource, protocol: Protocol): Effect.Ef
       Effect.catchAllCause((cause) => Effect.logDebug("A metric could not be observed", cause)),
       Effect.withTracerEnabled(false)
     )
-    reader.setMetricProducer(lookingFirst(producer, () => runPromise(looked)))
+    // On each metric, since backends keep a resource's attributes apart: alerts tell installations by them
+    const { [installationAttribute]: installation = "", "service.role": role = "" } = resource.attributes
+    reader.setMetricProducer(lookingFirst(producer, () => runPromise(looked), { installation, role }))
     const metrics = Layer.succeed(Metrics, writer)
     return { layer: Layer.merge(metrics, Layer.provide(eventLoopMetrics, metrics)), close: () => reader.shutdown() }
   })
@@ -100,7 +108,6 @@ export const exportMetrics = (resource: Resource, protocol: Protocol): Effect.Ef
 
 /** The log over OTLP: the same lines as written, each with its span. */
 
-/** The severities of OpenTelemetry's log model. */
 const severities = { TRACE: 1, DEBUG: 5, INFO: 9, WARN: 13, ERROR: 17, FATAL: 21 } as const satisfies Record<
   LineLevel,
   number
@@ -174,32 +181,78 @@ const exportLogs = (resource: Resource, protocol: Protocol): Effect.Effect<Expor
     }
   })
 
-/** The resource that identifies this process; the environment's attributes take precedence. */
-const resource: Effect.Effect<Resource> = Effect.sync(() =>
-  resourceFromAttributes({
-    "service.name": "connected-payments",
-    "service.version": version,
-    "service.instance.id": crypto.randomUUID()
-  }).merge(detectResources({ detectors: [envDetector] }))
+/** The name of the installation. */
+const installationAttribute = "service.namespace"
+
+/**
+ * The resource that identifies this process; the environment's attributes take precedence. The settings are read here
+ * as they are written: a wrong one is reported when all are read. A process keeps its id when it is restarted.
+ */
+const resource: Effect.Effect<Resource> = Effect.all({
+  publicUrl: Config.withDefault(Config.string("PUBLIC_URL"), ""),
+  role: Config.withDefault(Config.string("ROLES"), "all"),
+  port: Config.withDefault(Config.string("PORT"), "8080")
+}).pipe(
+  Effect.orDie,
+  Effect.map(({ port, publicUrl, role }) =>
+    resourceFromAttributes({
+      "service.name": "connected-payments",
+      "service.version": version,
+      [installationAttribute]: URL.canParse(publicUrl) ? new URL(publicUrl).host : "local",
+      "service.instance.id": `${hostname()}:${port === "0" ? process.pid : port}`,
+      "service.role": role
+    }).merge(detectResources({ detectors: [envDetector] }))
+  )
 )
+
+/** The values of a standard variable of the exporters, the common one and that of each signal. */
+const exporterVariables = (name: "ENDPOINT" | "HEADERS"): ReadonlyArray<string> =>
+  ["", "_TRACES", "_METRICS", "_LOGS"].map((signal) => process.env[`OTEL_EXPORTER_OTLP${signal}_${name}`] ?? "")
+
+/** The hosts that telemetry is sent to. */
+const collectors = (): string =>
+  exporterVariables("ENDPOINT")
+    .flatMap((url) => (URL.canParse(url) ? [new URL(url).host] : []))
+    .join(", ")
+
+/**
+ * The code of an export's failure: the system's (`ECONNREFUSED`, `CERT_HAS_EXPIRED`) or an HTTP status. Nothing else of the
+ * SDK's message is logged, as it may hold the exporter's headers.
+ */
+const codeOf = (message: string): string | undefined =>
+  /"code":"([A-Z0-9_]{2,40})"/.exec(message)?.[1] ?? (/timed out/i.test(message) ? "timeout" : undefined)
+
+/** How much of a collector's own words is logged, in characters. */
+const maxReason = 500
+
+/** What a collector says, without the exporter's headers, which it may repeat. */
+const reasonOf = (refusal: unknown): string =>
+  exporterVariables("HEADERS")
+    .flatMap((headers) => headers.split(/[=,]/))
+    // Values may be percent-encoded
+    .flatMap((part) => [part.trim(), new URLSearchParams(`_=${part.trim()}`).get("_") ?? ""])
+    .filter(({ length }) => length > 3)
+    .reduce((text, part) => text.replaceAll(part, "…"), String(refusal))
+    .slice(0, maxReason)
 
 /** Writes the SDK's export failures to the local log, never to the exported one, at most once a minute. */
 const reportFailures = Effect.map(LogLines, (lines) => {
   if (lines === null) return
-  // The SDK fails on each export, and its own message may contain the exporter's headers
+  // The SDK fails on each export
   const saying = (message: string) => {
     let saidAt = Number.NEGATIVE_INFINITY
-    return () => {
+    return (attributes: LogLine["attributes"]) => {
       const now = performance.now()
       if (now - saidAt < 60_000) return
       saidAt = now
-      if (lines.writes("WARN")) lines.write({ level: "WARN", message, time: Date.now(), span: null, attributes: {} })
+      if (lines.writes("WARN")) lines.write({ level: "WARN", message, time: Date.now(), span: null, attributes })
     }
   }
-  const error = saying("Telemetry could not be exported: see the collector, and the OTEL_EXPORTER_OTLP_* variables")
-  const refusedInPart = saying("The collector has refused a part of the telemetry: see its log")
-  const warn = (message: string) => {
-    if (message.startsWith("Received Partial Success")) refusedInPart()
+  const failed = saying("Telemetry could not be exported: see the collector, and the OTEL_EXPORTER_OTLP_* variables")
+  const refusedInPart = saying("The collector has refused a part of the telemetry")
+  const error = (message: string) => failed({ code: codeOf(message), collector: collectors() })
+  const warn = (message: string, refusal: unknown) => {
+    if (message.startsWith("Received Partial Success")) refusedInPart({ reason: reasonOf(refusal) })
   }
   const quiet = () => {}
   diag.setLogger({ error, warn, info: quiet, debug: quiet, verbose: quiet }, DiagLogLevel.WARN)
@@ -233,7 +286,6 @@ const exportTraces = (resource: Resource, protocol: Protocol): Effect.Effect<Exp
     return { layer, close: () => processor.forceFlush().then(() => processor.shutdown()) }
   })
 
-/** Exports the signals that are on, until the scope closes. */
 export const openTelemetryLayer = (signals: Signals): Layer.Layer<never> =>
   Layer.unwrapScoped(
     Effect.gen(function* () {

@@ -3,7 +3,6 @@ import { Metrics } from "./Metrics.ts"
 
 /** Errors outside any request or fiber. Only for processes of the service itself: an embedding team handles its own. */
 
-/** Shuts the process down gracefully, as a signal does. */
 const endInOrder = (): void => {
   process.kill(process.pid, "SIGTERM")
 }

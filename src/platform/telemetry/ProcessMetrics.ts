@@ -1,3 +1,4 @@
+import type { EventEmitter } from "node:events"
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { Effect, Layer } from "effect"
 import { Metrics, observeMetrics } from "./Metrics.ts"
@@ -5,21 +6,31 @@ import { Metrics, observeMetrics } from "./Metrics.ts"
 /** Metrics of the process itself, observed when metrics are exported. */
 
 /** A pool of connections, as `pg.Pool` counts them. */
-interface Pool {
+interface Pool extends EventEmitter {
   readonly totalCount: number
   readonly idleCount: number
   readonly waitingCount: number
 }
 
+/** The event by which a pool reports how long a connection was waited for, in milliseconds. */
+export const waitedEvent = "connected-payments waited"
+
+const longWaitMillis = 1000
+
 /** Reports a pool's use until the scope closes. */
 export const observePool = (pool: Pool) =>
-  observeMetrics((metrics) =>
-    Effect.sync(() => {
+  observeMetrics((metrics) => {
+    // Exported from the start: an alert on an increase needs a previous value
+    metrics.count("db.client.connection.long_wait.count", [], 0)
+    pool.on(waitedEvent, (millis: number) => {
+      if (millis >= longWaitMillis) metrics.count("db.client.connection.long_wait.count", [])
+    })
+    return Effect.sync(() => {
       metrics.set("db.client.connection.count", pool.totalCount - pool.idleCount, ["used"])
       metrics.set("db.client.connection.count", pool.idleCount, ["idle"])
       metrics.set("db.client.connection.pending_requests", pool.waitingCount, [])
     })
-  )
+  })
 
 /** The event loop's sampling interval, in milliseconds; shorter delays are artefacts of sampling. */
 const resolution = 10

@@ -1,8 +1,6 @@
 import type { SqlError } from "@effect/sql"
 import { Predicate } from "effect"
 
-/** PostgreSQL's errors, and the parts of them that may be logged. */
-
 /**
  * The SQLSTATE of the PostgreSQL error behind a `SqlError`, e.g. `23505`. Undefined if the error is not the server's,
  * such as a broken socket. Server errors are recognized by their severity, since operating system codes may look the

@@ -30,7 +30,6 @@ import { described } from "../../platform/kit/Request.ts"
 import { completed } from "./Document.ts"
 import { type Operation, operationsOf } from "./Operations.ts"
 
-/** The introduction of the OpenAPI document and its page, in Markdown. */
 const introduction = `Payments on top of one connected provider account per organization and environment, and signed webhook events.
 
 **Keys.** Send an API key in the header \`x-api-key\`. It belongs to one organization, whose id is in every path, and to one environment: \`pk_test_…\` is the sandbox, \`pk_live_…\` moves money. Keep it on your server.
@@ -100,7 +99,6 @@ class UndocumentedApi extends BaseApi.addHttpApi(ProviderApi)
   .annotate(OpenApi.Version, "0.1.0")
   .annotate(OpenApi.Description, introduction) {}
 
-/** Every operation of the contract, with the permission that it needs. */
 export const operations: ReadonlyArray<Operation> = operationsOf(UndocumentedApi)
 
 /**

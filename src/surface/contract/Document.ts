@@ -9,20 +9,17 @@ interface MutableJson {
   [key: string]: unknown
 }
 
-/** The object at a place in a document; an empty one if there is none. */
 export const recordIn = (root: unknown, ...keys: ReadonlyArray<string>): MutableJson => {
   let current: unknown = root
   for (const key of keys) current = Predicate.isRecord(current) ? current[key] : undefined
   return Predicate.isRecord(current) ? current : {}
 }
 
-/** What the document says of an operation. */
 export const describedIn = (document: unknown, { method, path }: Operation): MutableJson =>
   recordIn(document, "paths", path.replaceAll(/:(\w+)/g, "{$1}"), method.toLowerCase())
 
 const prefix = "#/components/schemas/"
 
-/** The names of the components that a part of the document refers to, directly or indirectly. */
 const referredFrom = (part: unknown, schemas: Json): ReadonlySet<string> => {
   const namesIn = (value: unknown) =>
     [...JSON.stringify(value ?? null).matchAll(/"#\/components\/schemas\/([^"]+)"/g)].flatMap(([, name]) => name ?? [])
@@ -33,7 +30,6 @@ const referredFrom = (part: unknown, schemas: Json): ReadonlySet<string> => {
   return found
 }
 
-/** The two credentials; if a request carries both, the key decides. */
 const securitySchemes: { readonly [Name in Credential]: object } = {
   apiKey: {
     type: "apiKey",
@@ -53,7 +49,6 @@ const responseHeaders = {
   "request-id": { description: "The request's id, also in error bodies", schema: { type: "string" } }
 }
 
-/** The headers of an answer that supports conditional requests. */
 const taggedHeaders = {
   ...responseHeaders,
   etag: {
@@ -70,7 +65,6 @@ const errorHeaders = {
   }
 }
 
-/** The request header of a conditional GET. */
 const ifNoneMatch = {
   name: "If-None-Match",
   in: "header",
@@ -85,7 +79,6 @@ const needs = ({ credentials, permission }: Operation): string => {
   return `Needs ${credentials.includes("session") ? "a signed-in person's session" : "an API key"}, and no permission.`
 }
 
-/** Removes the library's decode error from the refusals of an operation, in place. */
 const removeDecodeError = (responses: MutableJson): void => {
   const refused = recordIn(responses, "400")
   const content = recordIn(refused, "content", "application/json")
@@ -134,7 +127,6 @@ const describeOperation = (operation: Operation, described: MutableJson, schemas
   }
 }
 
-/** Names the resource of a provider object in an answer, in place. */
 const describeResource = (operation: Operation, described: MutableJson): void => {
   const answered = recordIn(described, "responses", "200", "content", "application/json")
   const resource = resourceOf(operation.group, operation.name)
@@ -170,7 +162,7 @@ const sized = (part: Json): Json =>
     : part
 
 /** A group's name as people write it, for the tag: `checkoutSessions` is "Checkout sessions". */
-const tagOf = (group: unknown): string => {
+export const tagOf = (group: unknown): string => {
   const words = String(group).replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}`.replace(/^Api\b/, "API").replace(/\burls$/, "URLs")
 }
@@ -221,7 +213,6 @@ const publish = (document: MutableJson, operations: ReadonlyArray<MutableJson>):
   for (const name of Object.keys(schemas)) if (!used.has(name)) delete schemas[name]
 }
 
-/** The document in its published form. */
 export const completed = (operations: ReadonlyArray<Operation>, spec: Json): MutableJson => {
   const document: MutableJson = structuredClone(spec)
   const schemas = recordIn(document, "components", "schemas")

@@ -5,7 +5,6 @@ import { type Permission, RequiredPermission } from "../../identity/keys/Permiss
 
 /** The operations of an API as a list, for authentication, the documents and tests that cover all of them. */
 
-/** One operation of the contract. */
 export interface Operation {
   readonly group: string
   readonly name: string
@@ -19,7 +18,6 @@ export interface Operation {
   readonly endpoint: HttpApiEndpoint.HttpApiEndpoint<string, HttpMethod.HttpMethod>
 }
 
-/** All operations that an API declares. */
 export const operationsOf = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(
   api: HttpApi.HttpApi<Id, Groups, E, R>
 ): ReadonlyArray<Operation> => {
@@ -56,7 +54,6 @@ interface Compiled {
   readonly names: ReadonlyArray<string>
 }
 
-/** How many parts a path has, not counting a slash at the end. */
 const partsOf = (path: string): number => {
   let parts = 0
   for (let at = path.indexOf("/"); at !== -1 && at < path.length - 1; at = path.indexOf("/", at + 1)) {

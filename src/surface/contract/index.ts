@@ -1,7 +1,4 @@
-/**
- * The entry point for clients of the HTTP API, without server code: the whole contract, its errors and ids, and the
- * events.
- */
+/** The contract, its errors and ids, and the events, for clients: no server code. */
 
 export { Attempt, Delivery, DeliveryDetail, DeliveryList } from "../../destinations/deliveries/Api.ts"
 export {

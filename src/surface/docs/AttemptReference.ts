@@ -2,7 +2,6 @@ import { AttemptErrorCode } from "../../engine/attempts/Outcome.ts"
 
 /** The reference of attempts' error codes for integrators (contract 9.8): what each means, and what to do. */
 
-/** The reference's entry for a code. */
 interface Advice {
   readonly why: string
   readonly remedy: string

@@ -1,13 +1,14 @@
 import { Option } from "effect"
 import { EventType, eventData, eventSubjects } from "../../events/Catalog.ts"
+import { permissions } from "../../identity/keys/Permissions.ts"
 import { operations } from "../contract/Api.ts"
+import { tagOf } from "../contract/Document.ts"
 
 /**
  * The operations that the console can call, and the event types that it shows, as its own module: the contract's declarations with their schemas would be
  * several times as large as the console itself.
  */
 
-/** The path of the generated module from `src`. */
 export const consoleOperationsPath = "console/api/operations.ts"
 
 /** Groups whose operations are not for people's browsers, or are pages themselves. */
@@ -32,6 +33,14 @@ export const consoleOperations = (): string => {
     const { items, metadata } = eventSubjects[type]
     return `  "${type}": { money: ${"currency" in eventData[type].fields}, items: ${items}, metadata: ${metadata} }`
   })
+  const uses = permissions.map((permission) => {
+    const needing = operations.filter((operation) => operation.permission === permission)
+    const groups = [
+      ...new Set(needing.map(({ group }) => tagOf(group).replace(/^[A-Z](?=[a-z])/, (first) => first.toLowerCase())))
+    ]
+    const first = needing.find(({ method, path }) => method === "GET" && /^[^:]*:organizationId[^:]*$/.test(path))
+    return `  "${permission}": { uses: "${groups.join(", ")}", first: ${first === undefined ? "null" : `"${first.path}"`} }`
+  })
   return `/** Generated from the contract by \`npm run docs\`: the method and path of each operation, and whether it takes an idempotency key. */
 export const operations = {
 ${lines.join(",\n")}
@@ -42,6 +51,11 @@ export type OperationKey = keyof typeof operations
 /** The event types, with what filters can read of each one's events: currency and amount, products and prices, metadata. */
 export const eventFilters = {
 ${types.join(",\n")}
+} as const
+
+/** What the operations that need each permission are about, and one that a first request can read; null if there is none. */
+export const permissionUses = {
+${uses.join(",\n")}
 } as const
 `
 }

@@ -1,10 +1,10 @@
 import { documentedErrors, type ErrorDocumentation } from "../../platform/errors/Errors.ts"
 import { anchorOf } from "../../platform/kit/ErrorLink.ts"
 import { escaped } from "../../platform/kit/Html.ts"
+import { withCode } from "./Markdown.ts"
 
 /** The reference of errors for integrators: each code, why it is raised and what to do (contract 12.5). */
 
-/** A documented error as the reference shows it. */
 export interface ReferencedError extends Pick<ErrorDocumentation, "status" | "code" | "message" | "why" | "remedy"> {
   /** The id of its section on the page: `/docs/errors#validation_failed`. */
   readonly anchor: string
@@ -12,7 +12,6 @@ export interface ReferencedError extends Pick<ErrorDocumentation, "status" | "co
   readonly retryAfter: boolean
 }
 
-/** Every documented error, by status and code. */
 export const errorReference: ReadonlyArray<ReferencedError> = documentedErrors.map(
   ({ documentation: { code, message, remedy, retryAfter, status, why } }) => ({
     anchor: anchorOf({ code, status }),
@@ -25,7 +24,6 @@ export const errorReference: ReadonlyArray<ReferencedError> = documentedErrors.m
   })
 )
 
-/** The reference as a Markdown table. */
 export const errorTable = (): string =>
   [
     "| Status | `code` | Why | What to do |",
@@ -33,9 +31,6 @@ export const errorTable = (): string =>
     ...errorReference.map(({ code, remedy, status, why }) => `| ${status} | \`${code}\` | ${why} | ${remedy} |`),
     ""
   ].join("\n")
-
-/** A text as HTML; backquotes mark code. */
-const marked = (text: string): string => escaped(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>")
 
 /** Each error as a section of the page of errors, with an anchor. */
 export const errorSections: ReadonlyArray<{
@@ -47,8 +42,8 @@ export const errorSections: ReadonlyArray<{
   heading: error.code,
   html: `<section id="${error.anchor}">
 <h3><code>${escaped(error.code)}</code> <small>${error.status}</small></h3>
-<p><q>${marked(error.message)}</q></p>
-<p>${marked(error.why)}</p>
-<p><strong>What to do:</strong> ${marked(error.remedy)}${error.retryAfter ? " The answer carries <code>Retry-After</code>." : ""}</p>
+<p><q>${withCode(error.message)}</q></p>
+<p>${withCode(error.why)}</p>
+<p><strong>What to do:</strong> ${withCode(error.remedy)}${error.retryAfter ? " The answer carries <code>Retry-After</code>." : ""}</p>
 </section>`
 }))

@@ -1,37 +1,42 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
-import { ResourceNotFound } from "../../platform/errors/Errors.ts"
+import { type ApiError, ResourceNotFound } from "../../platform/errors/Errors.ts"
+import { cachedForever, turnOfEventLoop } from "../../platform/kit/Concurrency.ts"
 import { errorReferencePath } from "../../platform/kit/ErrorLink.ts"
-import { cachedForever, turnOfEventLoop } from "../../platform/kit/Fibers.ts"
 import { escaped, iconLink } from "../../platform/kit/Html.ts"
 import { htmlDocument, htmlType, policyHeaders, privateHeaders } from "../../platform/kit/Page.ts"
-import { documentPaths } from "./ApiReference.ts"
+import { documentPaths, type ReferencePage, referencePages, referencePaths } from "./ApiReference.ts"
 import { errorSections } from "./ErrorReference.ts"
 import { withGenerated } from "./Generated.ts"
 import { addSections, emptyIndex, maxQueryLength, type Searchable, type SearchIndex, search } from "./GuideSearch.ts"
 import { guideStyle } from "./GuideStyle.ts"
-import { contents, type Guide, guideNames, guidePath, guidesPath, readGuides } from "./Guides.ts"
-import { renderSections, type Section } from "./Markdown.ts"
+import { contents, forMaintainers, type Guide, guideNames, guidePath, guidesPath, readGuides } from "./Guides.ts"
+import { renderSections } from "./Markdown.ts"
+import { openApiText } from "./OpenApiText.ts"
 import { publishedDocument } from "./PublishedDocument.ts"
 
-/** The pages at `/docs`: the guides with their contents and a search. They run no script. */
+/** The pages at `/docs`: the guides and the API reference, with their contents and a search. They run no script. */
 
 const stylePath = guidePath("style.css")
 const searchPath = guidePath("search")
 
 /** The public paths of the pages. */
-export const guidePaths: ReadonlyArray<string> = [guidesPath, stylePath, searchPath, ...guideNames.map(guidePath)]
+export const guidePaths: ReadonlyArray<string> = [
+  guidesPath,
+  stylePath,
+  searchPath,
+  ...guideNames.map(guidePath),
+  documentPaths.reference,
+  ...referencePaths.values()
+]
 
 const headers = policyHeaders({ style: "'self'", img: "data:", form: "'self'" })
 
 /** Revalidated each time, since a new version of the service may differ; the answer is 304 if nothing changed. */
 const cacheControl = "no-cache"
 
-/** A guide as it is shown. */
-interface Rendered extends Guide {
-  readonly path: string
-  readonly sections: ReadonlyArray<Section>
-}
+/** A guide, or a page of the reference, as it is shown. */
+type Rendered = ReferencePage
 
 /** The target of a guide's link on its page; undefined for a file that is not served. */
 const linked = (href: string): string | undefined => {
@@ -48,7 +53,7 @@ const rendered = (guide: Guide): Rendered => {
       ? { ...section, html: `${section.html}${errorSections.map((error) => error.html).join("\n")}` }
       : section
   )
-  return { ...guide, path, sections }
+  return { path, title: guide.title, sections }
 }
 
 const item = (path: string, text: string, current: string, within = ""): string =>
@@ -58,6 +63,19 @@ const headingsOf = ({ path, sections }: Rendered): string => {
   const headings = sections.filter(({ depth }) => depth === 2)
   const links = headings.map(({ anchor, heading }) => item(`${path}#${anchor}`, heading, ""))
   return links.length === 0 ? "" : `\n<ul>\n${links.join("\n")}\n</ul>`
+}
+
+/** The reference's part of the contents: within it, all of its pages. */
+const referenceItems = (current: string, shown: Rendered | undefined): string => {
+  const pages = [...referencePaths].map(([tag, path]) =>
+    item(path, tag, current, path === current && shown !== undefined ? headingsOf(shown) : "")
+  )
+  const within = current.startsWith(documentPaths.reference) ? `\n<ul>\n${pages.join("\n")}\n</ul>` : ""
+  return `<h2>Reference</h2>
+<ul>
+${item(documentPaths.reference, "API reference", current, within)}
+${item(documentPaths.openApi, "OpenAPI document", current)}
+</ul>`
 }
 
 /** The whole page around its main part. */
@@ -71,9 +89,10 @@ const pageOf = (page: {
 }): string => {
   const titleOf = (name: string) => page.guides.find((guide) => guide.name === name)?.title ?? name
   const groups = contents.map(({ names, reader }) => {
-    const items = names.map((name) =>
-      item(guidePath(name), titleOf(name), page.path, page.shown?.name === name ? headingsOf(page.shown) : "")
-    )
+    const items = names.map((name) => {
+      const path = guidePath(name)
+      return item(path, titleOf(name), page.path, page.shown?.path === path ? headingsOf(page.shown) : "")
+    })
     return `<h2>${reader}</h2>\n<ul>\n${items.join("\n")}\n</ul>`
   })
   return htmlDocument({
@@ -85,7 +104,7 @@ const pageOf = (page: {
 <a class="home" href="${guidesPath}">connected-payments</a>
 <a class="to-contents" href="#contents">Contents</a>
 <form action="${searchPath}" role="search">
-<label class="hidden" for="q">Search the guides</label>
+<label class="hidden" for="q">Search the guides and the reference</label>
 <input id="q" name="q" type="search" placeholder="Search the guides" maxlength="${maxQueryLength}" value="${escaped(page.query ?? "")}">
 <button>Search</button>
 </form>
@@ -95,12 +114,7 @@ const pageOf = (page: {
 ${page.main}
 </main>
 <nav id="contents" aria-label="Contents">
-${groups.join("\n")}
-<h2>Reference</h2>
-<ul>
-<li><a href="${documentPaths.reference}">API reference</a></li>
-<li><a href="${documentPaths.openApi}">OpenAPI document</a></li>
-</ul>
+${groups.toSpliced(1, 0, referenceItems(page.path, page.shown)).join("\n")}
 </nav>
 </div>`
   })
@@ -130,9 +144,11 @@ const queryOf = (url: string): string => {
   return (asked ?? "").slice(0, maxQueryLength).trim()
 }
 
-const searchable = (guide: Rendered): ReadonlyArray<Searchable> => {
-  const { path, title } = guide
-  const ofGuide = guide.sections.map(({ anchor, heading, html }) => ({ anchor, heading, html, path, title }))
+const searchable = ({ path, sections, title }: Rendered): ReadonlyArray<Searchable> => {
+  // A guide says more about a word than the many fields of that name, or than a page for maintainers
+  const weight =
+    path.startsWith(documentPaths.reference) || forMaintainers.has(path.slice(guidesPath.length + 1)) ? 0.25 : 1
+  const ofGuide = sections.map(({ anchor, heading, html }) => ({ anchor, heading, html, path, title, weight }))
   return path === errorReferencePath
     ? [...ofGuide, ...errorSections.map((section) => ({ ...section, path, title }))]
     : ofGuide
@@ -169,7 +185,7 @@ export const guidePages = HttpApiBuilder.Router.use((router) =>
     )
     const first = yield* cachedForever(Effect.sync(() => published(firstPage(guides))))
     yield* router.get(guidesPath, Effect.flatten(first))
-    // One guide at a time, so that requests under way continue in between
+    // One page at a time, so that requests under way continue in between
     const renderings = yield* Effect.forEach(guides, (guide) =>
       cachedForever(
         Effect.zipRight(
@@ -178,23 +194,39 @@ export const guidePages = HttpApiBuilder.Router.use((router) =>
         )
       )
     )
-    const pageOfGuide = (shown: Rendered) => {
-      const main = shown.sections.map((section) => section.html).join("")
-      return published(pageOf({ title: `${shown.title} · connected-payments`, path: shown.path, main, guides, shown }))
-    }
-    for (const [place, name] of guideNames.entries()) {
-      const rendering = renderings[place]
-      const handler =
-        rendering === undefined
-          ? new ResourceNotFound({ message: "This guide is not served here." })
-          : Effect.flatten(yield* cachedForever(Effect.map(rendering, pageOfGuide)))
-      yield* router.get(guidePath(name), handler)
+    const reference = yield* cachedForever(
+      openApiText === undefined
+        ? Effect.succeed([])
+        : Effect.flatMap(openApiText, (text) =>
+            Effect.forEach(referencePages(JSON.parse(text)), (render) => Effect.map(turnOfEventLoop, render))
+          )
+    )
+    const serve = Effect.fnUntraced(function* (path: `/${string}`, rendering: Effect.Effect<Rendered, ApiError>) {
+      const handler = Effect.map(rendering, (shown) => {
+        const main = shown.sections.map((section) => section.html).join("")
+        return published(pageOf({ title: `${shown.title} · connected-payments`, path, main, guides, shown }))
+      })
+      yield* router.get(path, Effect.flatten(yield* cachedForever(handler)))
+    })
+    const notServed = new ResourceNotFound({ message: "This page is not served here." })
+    for (const [place, name] of guideNames.entries()) yield* serve(guidePath(name), renderings[place] ?? notServed)
+    for (const path of [documentPaths.reference, ...referencePaths.values()]) {
+      const found = (pages: ReadonlyArray<ReferencePage>) =>
+        Effect.fromNullable(pages.find((page) => page.path === path))
+      yield* serve(
+        path,
+        Effect.orElseFail(Effect.flatMap(reference, found), () => notServed)
+      )
     }
     const index = yield* cachedForever(
       Effect.suspend(() => {
         const made = emptyIndex()
-        const add = Effect.map((shown: Rendered) => addSections(made, searchable(shown)))
-        return Effect.as(Effect.forEach(renderings, add, { discard: true }), made)
+        const add = (shown: Rendered) => addSections(made, searchable(shown))
+        const addAll = Effect.forEach(renderings, Effect.map(add), { discard: true })
+        const addReference = Effect.flatMap(reference, (pages) =>
+          Effect.forEach(pages.slice(1), (page) => Effect.map(turnOfEventLoop, () => add(page)), { discard: true })
+        )
+        return Effect.as(Effect.zipRight(addAll, addReference), made)
       })
     )
     yield* router.get(

@@ -3,13 +3,13 @@ import { plainText, type Section } from "./Markdown.ts"
 
 /** The search in the guides: an index of all their sections, built once. Pure. */
 
-/** A section of a guide, for the search. */
 export interface Searchable extends Pick<Section, "anchor" | "heading" | "html"> {
   readonly path: string
   readonly title: string
+  /** How much a match is worth, beside 1 by default. */
+  readonly weight?: number
 }
 
-/** A section that a query found. */
 export interface Found {
   /** Its path, with its fragment. */
   readonly href: string
@@ -24,7 +24,6 @@ export const maxQueryLength = 100
 
 const maxWords = 8
 
-/** How many sections are returned. */
 const maxFound = 20
 
 const excerptLength = 180
@@ -42,7 +41,6 @@ interface Indexed extends Omit<Searchable, "html"> {
   readonly text: string
 }
 
-/** The sections of all guides by their words. */
 export interface SearchIndex {
   readonly words: MiniSearch<Indexed>
   readonly sections: Array<Indexed>
@@ -53,7 +51,6 @@ export const emptyIndex = (): SearchIndex => ({
   sections: []
 })
 
-/** Adds a guide's sections to the index. */
 export const addSections = ({ sections, words }: SearchIndex, added: ReadonlyArray<Searchable>): void => {
   for (const { html, ...section } of added) {
     const text = plainText(html.replaceAll(/<\/(?:td|th|li|p|pre|h\d|q)>/g, " "))
@@ -77,8 +74,9 @@ const askedFor = (query: string): Array<string> =>
 export const search = ({ sections, words }: SearchIndex, query: string): ReadonlyArray<Found> => {
   const asked = askedFor(query)
   const boost = { heading: 20, title: 8 }
+  const boostDocument = (id: number) => sections[id]?.weight ?? 1
   return words
-    .search(query, { tokenize: () => asked, combineWith: "AND", prefix: true, boost })
+    .search(query, { tokenize: () => asked, combineWith: "AND", prefix: true, boost, boostDocument })
     .slice(0, maxFound)
     .flatMap(({ id }) => sections[Number(id)] ?? [])
     .map(({ anchor, heading, path, text, title }) => ({

@@ -51,12 +51,22 @@ nav a { display: block; padding: .12rem .6rem; font-size: .94rem; color: inherit
 nav a:hover { text-decoration: underline }
 nav a[aria-current] { font-weight: 650; background: var(--line) }
 nav li li a { padding-left: 1.5rem; color: var(--quiet); font-size: .86rem }
+nav li li li a { padding-left: 2.4rem }
 .found { list-style: none; padding: 0 }
 .found li { margin: 1.2rem 0 }
 .found p { margin: .2rem 0; color: var(--quiet) }
 dl dt { margin-top: .9rem; font-weight: 600 }
 dl dd { margin: 0; color: var(--quiet) }
 dl dd p { margin: 0 }
+h4 { margin: 1.2rem 0 .4rem }
+section pre { max-height: 26rem; overflow-y: auto }
+.route code { display: block; padding: .5rem .7rem }
+.fields dt { margin-top: .55rem; font-weight: 400; color: var(--text) }
+.fields dt code { font-weight: 650 }
+.fields .fields { margin: .2rem 0 .6rem .2rem; padding-left: .9rem; border-left: 2px solid var(--line) }
+.errors { display: grid; grid-template-columns: 3rem minmax(0, 1fr); gap: .3rem .6rem }
+.errors dt { margin: 0 }
+summary { cursor: pointer; font-weight: 600; padding: .3rem 0 .6rem }
 .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap }
 @media (max-width: 60rem) { nav a { padding: .45rem .6rem } }
 @media (max-width: 30rem) {

@@ -4,7 +4,6 @@ import { errorTable } from "./ErrorReference.ts"
 import { eventTable } from "./EventReference.ts"
 import { withGenerated } from "./Generated.ts"
 import { guideFile } from "./Guides.ts"
-import { operationsTable } from "./OperationsTable.ts"
 import { settingsTable } from "./SettingsTable.ts"
 
 /** The tables in the guides that are written from the code, each between markers with its name. */
@@ -12,7 +11,6 @@ const tables: ReadonlyArray<readonly [guide: string, what: string, table: () => 
   ["events", "events", eventTable],
   ["endpoints", "error codes of attempts", attemptTable],
   ["errors", "errors", errorTable],
-  ["api", "operations", operationsTable],
   ["settings", "settings", settingsTable]
 ]
 

@@ -4,7 +4,6 @@ import { packageRoot } from "../../platform/settings/PackageFolders.ts"
 
 /** The guides: Markdown files in `src/docs`, readable in the repository and served at `/docs`. */
 
-/** The source of a page at `/docs`. */
 export interface Guide {
   /** Its file's name without `.md`, also its path under `/docs`. */
   readonly name: string
@@ -67,15 +66,14 @@ export type GuideName = (typeof contents)[number]["names"][number]
 
 export const guideNames: ReadonlyArray<GuideName> = contents.flatMap(({ names }) => [...names])
 
-/** The public path of the guides. */
 export const guidesPath = "/docs" as const
 
 export const guidePath = <const Name extends string>(name: Name) => `${guidesPath}/${name}` as const
 
-/** The guides' files are not where the package has them. */
 export class GuidesNotFound extends Data.TaggedError("GuidesNotFound")<{ readonly cause: unknown }> {}
 
-const forMaintainers: ReadonlySet<string> = new Set(contents.find(({ reader }) => reader === "Change it")?.names)
+/** The names of the pages for maintainers. */
+export const forMaintainers: ReadonlySet<string> = new Set(contents.find(({ reader }) => reader === "Change it")?.names)
 
 /** A guide's file, relative to the package's folder; the compiled package has it where the sources have it. */
 export const guideFile = (name: string): string =>
@@ -88,7 +86,6 @@ const guideOf = (name: string, markdown: string): Guide => {
   return { name, title, about: about.replaceAll("\n", " "), markdown }
 }
 
-/** Reads every guide, in the order of the contents. */
 export const readGuides: Effect.Effect<ReadonlyArray<Guide>, GuidesNotFound> = Effect.forEach(
   guideNames,
   (name) =>

@@ -10,12 +10,14 @@ export const headingAnchor = (heading: string): string =>
     .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
     .replaceAll(" ", "-")
 
+/** A sentence as HTML; backquotes mark code. */
+export const withCode = (text: string): string => escaped(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>")
+
 /** A part of a page: a heading with its text, up to the next heading. */
 export interface Section {
   /** Its fragment; empty for the part before the first heading. */
   readonly anchor: string
   readonly depth: number
-  /** The heading's text, without markup. */
   readonly heading: string
   readonly html: string
 }

@@ -16,7 +16,6 @@ import { describedIn, recordIn } from "../contract/Document.ts"
  * records with a test that calls every operation. The same test checks that they match a current run.
  */
 
-/** One exchange with an operation. */
 export interface Example {
   /** Its path and query parameters, by name. */
   readonly parameters?: Readonly<Record<string, string | number | boolean | ReadonlyArray<string>>>

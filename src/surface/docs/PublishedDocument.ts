@@ -12,9 +12,7 @@ export interface PublishedDocument {
   readonly body: string | Buffer
   /** With its charset, e.g. `text/html; charset=utf-8`. */
   readonly contentType: string
-  /** How long it may be cached. */
   readonly cacheControl: string
-  /** Further headers of the answer. */
   readonly headers?: Readonly<Record<string, string>>
   /** The body by coding, if it was compressed beforehand. */
   readonly compressed?: Readonly<Record<Exclude<Coding, "identity">, Buffer>>

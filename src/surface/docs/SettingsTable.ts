@@ -6,16 +6,14 @@ import type { SettingRow } from "../../platform/settings/Setting.ts"
 
 const rows: ReadonlyArray<SettingRow> = [...settingRows, ...exporterRows]
 
-/** The settings that the table names. */
 export const documentedSettings: ReadonlyArray<string> = rows.map(({ name }) => name)
 
-/** The settings that are required or refused with `MODE=production`. */
 export const documentedInProduction = (what: "required" | "refused"): ReadonlyArray<string> =>
   rows.filter(({ production }) => production === what).map(({ name }) => name)
 
-const lineOf = ({ about, bounds, fallback, name, production }: SettingRow): string => {
+const lineOf = ({ about, bounds, fallback, file, name, production }: SettingRow): string => {
   const inProduction = production === undefined ? "" : `; ${production} with \`MODE=production\``
-  return `| \`${name}\` | ${fallback} | ${bounds} | ${about}${inProduction} |`
+  return `| \`${name}\` | ${fallback} | ${file === undefined ? bounds : `or \`${file}\``} | ${about}${inProduction} |`
 }
 
 export const settingsTable = (): string =>

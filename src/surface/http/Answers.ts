@@ -86,9 +86,13 @@ const statusOf = (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown
     ? clientGoneStatus
     : HttpServerError.exitResponse(exit).status
 
-/** The level of a request's log line. A tool's refusal has status 200, and its code among the request's facts. */
+/**
+ * The level of a request's log line. A tool's refusal has status 200, and its code among the request's facts. Of the
+ * provider's notifications, which are most requests, the receipts say what became of those that were taken.
+ */
 const levelOf = (status: number, { attributes }: RequestFacts["Type"]): LineLevel => {
   if (status === clientGoneStatus) return "INFO"
+  if (status < 400 && attributes["notification.outcome"] !== undefined) return "DEBUG"
   if (status < 400) return attributes["api.error.code"] === undefined ? "INFO" : "WARN"
   return status < 500 ? "WARN" : "ERROR"
 }
@@ -100,6 +104,9 @@ const loggedFacts = [
   "author.kind",
   "author.id",
   "gen_ai.tool.name",
+  "notification.id",
+  "notification.type",
+  "notification.outcome",
   "api.error.code",
   ...providerAttributes
 ] as const
@@ -126,7 +133,7 @@ interface Served {
  */
 const requestTelemetry = ({ continuesTraceOf, lines, metrics, tracer }: RequestTelemetryOptions) => {
   const traces = tracer !== discardingTracer
-  const logs = lines?.requests === true && (["INFO", "WARN", "ERROR"] as const).some(lines.writes)
+  const logs = lines?.requests === true && (["DEBUG", "INFO", "WARN", "ERROR"] as const).some(lines.writes)
   const startSpan = (request: RequestHead, { facts, method, requestId, route }: Served) => {
     const name = route === undefined ? method : `${method} ${route}`
     const caller = spanOfTraceparent(headerOf(request, "traceparent"))
@@ -287,13 +294,11 @@ const report = (error: ApiError, cause: Cause.Cause<unknown>) => {
     : Effect.logWarning(`A request was answered ${error.code}`, error.cause)
 }
 
-/** The context in which a request is answered. */
 export interface Answering {
   readonly url: string
   readonly requestId: string
   /** Adds the parts that every answer has, such as headers. */
   readonly complete: (response: HttpServerResponse.HttpServerResponse) => HttpServerResponse.HttpServerResponse
-  /** The documented error for a failure or a defect. */
   readonly errorOf: (failure: unknown) => Effect.Effect<ApiError>
 }
 
@@ -301,10 +306,7 @@ export interface Answering {
 export const documented = (failure: unknown): ApiError =>
   isApiError(failure) ? failure : new InternalError({ cause: failure })
 
-/**
- * Runs a request's handler, and answers each of its failures in the documented form. Fails only with `clientGone`, if
- * there is nobody to answer.
- */
+/** Fails only with `clientGone`, if there is nobody to answer. */
 export const answering = <E, R>(
   served: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
   { complete, errorOf, requestId, url }: Answering

@@ -64,7 +64,6 @@ const decodePart = (part: string): string | null => {
   }
 }
 
-/** The reason for each refused field of one part of a request. */
 const refusedBy = (
   schema: Option.Option<Schema.Schema<never, unknown>>,
   input: unknown,
@@ -218,13 +217,9 @@ const responseHeaders = [
 /** The methods allowed on unknown paths, so that the page can read the 404. */
 const anyMethod = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
-/**
- * How long a browser may cache a preflight answer, in seconds: short, so that an origin that is no longer trusted is
- * soon refused.
- */
+/** In seconds: short, so that an origin that is no longer trusted is soon refused. */
 const permissionSeconds = 600
 
-/** The CORS decisions that the edge needs for each request. */
 export interface CrossOrigin {
   /** The headers of the request's answer, including refusals, so that the page can read the code. */
   readonly headersOf: (request: HttpServerRequest.HttpServerRequest, path: string) => Record<string, string>
@@ -337,7 +332,6 @@ const methodsOf = (methods: ReadonlyArray<string>): ReadonlyArray<string> => [
   ...new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])))
 ]
 
-/** The methods of the operations and pages at a path; empty if nothing is served there. */
 const methodsAt = (path: string): ReadonlyArray<string> =>
   methodsOf([...operationsAt(path).map(({ operation }) => operation.method), ...(isPage(path) ? ["GET"] : [])])
 

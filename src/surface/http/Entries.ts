@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
-import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Context, Effect, FiberRef, FiberRefs, HashMap, Layer, Option, Runtime, Struct } from "effect"
 import { entryPaths, InboundApi } from "../../inbound/Api.ts"
 import { Inbound } from "../../inbound/Inbound.ts"
@@ -11,12 +10,11 @@ import { newRequestId, RequestId } from "../../platform/kit/Request.ts"
 import { RequestFacts } from "../../platform/telemetry/Spans.ts"
 import { readMessage, type UnreadableRequest } from "../../server/Body.ts"
 import { type DirectListener, DirectListeners } from "../../server/DirectListeners.ts"
+import { messageOf } from "../../server/Message.ts"
 import { answering, clientGone, documented, type ObservingOptions, observing, type RequestHead } from "./Answers.ts"
 
-/** Maximum size of a notification: 1 MiB. */
 const maxNotificationBytes = 1024 * 1024
 
-/** The response to every notification that is stored. */
 const received = HttpServerResponse.unsafeJson({ received: true })
 
 type Entry = (
@@ -42,7 +40,6 @@ const serving =
     )
   }
 
-/** The handlers of both entries, for POST. */
 const inboundEntries = Effect.map(
   Inbound,
   ({ examine, receive, receiveThin }): Readonly<Record<keyof typeof entryPaths, Entry>> => ({
@@ -55,8 +52,8 @@ const inboundEntries = Effect.map(
 export const inboundHttp = HttpApiBuilder.group(BaseApi.add(InboundApi), "inbound", (handlers) =>
   Effect.map(inboundEntries, ({ receive, receiveThin }) =>
     handlers
-      .handleRaw("receive", ({ request }) => receive(NodeHttpServerRequest.toIncomingMessage(request)))
-      .handleRaw("receiveThin", ({ request }) => receiveThin(NodeHttpServerRequest.toIncomingMessage(request)))
+      .handleRaw("receive", ({ request }) => receive(messageOf(request)))
+      .handleRaw("receiveThin", ({ request }) => receiveThin(messageOf(request)))
   )
 )
 

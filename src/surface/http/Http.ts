@@ -2,6 +2,7 @@ import {
   Etag,
   FileSystem,
   HttpApiBuilder,
+  type HttpApp,
   HttpMiddleware,
   HttpPlatform,
   HttpRouter,
@@ -45,9 +46,9 @@ import { Stopping } from "../../platform/kit/Stopping.ts"
 import { makeReadiness } from "../../platform/storage/Readiness.ts"
 import { Api, operations } from "../contract/Api.ts"
 import { operationKey, takesBody } from "../contract/Operations.ts"
-import { documentPages } from "../docs/ApiReference.ts"
 import { eventSchemaPages } from "../docs/EventSchemas.ts"
 import { guidePages } from "../docs/GuidePages.ts"
+import { openApiPage } from "../docs/OpenApiText.ts"
 import { mcpHttp } from "../mcp/Http.ts"
 import { packagePages } from "../packages/Packages.ts"
 import { servingUntraced } from "./Answers.ts"
@@ -136,37 +137,48 @@ const groups = (options: HttpOptions) => {
   )
 }
 
+/** The whole HTTP surface as one app, for a server of ours or of an embedding team. */
+export class Surface extends Context.Tag("connected-payments/surface/http/Surface")<
+  Surface,
+  HttpApp.Default<never, HttpRouter.HttpRouter.DefaultServices>
+>() {}
+
 /**
- * The API on the server. Each request step that provides a service copies the server's context, so this context holds
- * only what the platform's handlers need, not all services: our handlers were built with theirs.
+ * The surface on the server. Each request step that provides a service copies the server's context, so this context
+ * holds only what the platform's handlers need, not all services: our handlers were built with theirs.
  */
-const served = Layer.unwrapEffect(
-  Effect.map(HttpApiBuilder.httpApp, (app) =>
-    Layer.scopedDiscard(
-      Effect.mapInputContext(servingUntraced(HttpServer.serveEffect(app)), (context: Context.Context<RequestContext>) =>
-        Context.pick(
-          HttpServer.HttpServer,
-          Scope.Scope,
-          FileSystem.FileSystem,
-          Path.Path,
-          HttpPlatform.HttpPlatform,
-          Etag.Generator
-        )(context)
-      )
+const served = Layer.scopedDiscard(
+  Effect.flatMap(Surface, (app) =>
+    Effect.mapInputContext(servingUntraced(HttpServer.serveEffect(app)), (context: Context.Context<RequestContext>) =>
+      Context.pick(
+        HttpServer.HttpServer,
+        Scope.Scope,
+        FileSystem.FileSystem,
+        Path.Path,
+        HttpPlatform.HttpPlatform,
+        Etag.Generator
+      )(context)
     )
   )
 )
 
 type RequestContext = HttpServer.HttpServer | HttpRouter.HttpRouter.DefaultServices | Scope.Scope
 
-/**
- * Serves the whole HTTP surface on the `HttpServer` in its context: the API, the inbound entries, `/openapi.json`, the
- * guides at `/docs`, the packages at `/packages`, the event schemas, health, checkout pages at `/pay`, the console, the page at `/` and the pages
- * that payers return to.
- */
+/** Serves the surface on the `HttpServer` in its context. */
 export const httpLayer = (options: HttpOptions) =>
   served.pipe(
-    Layer.provide(documentPages),
+    // The edge creates the request's span
+    HttpMiddleware.withTracerDisabledWhen(() => true),
+    Layer.provide(surfaceLayer(options))
+  )
+
+/**
+ * The HTTP surface: the API, the inbound entries, `/openapi.json`, the guides at `/docs`, the packages at `/packages`, the
+ * event schemas, health, checkout pages at `/pay`, the console, the page at `/` and the pages that payers return to.
+ */
+export const surfaceLayer = (options: HttpOptions) =>
+  Layer.effect(Surface, HttpApiBuilder.httpApp).pipe(
+    Layer.provide(openApiPage),
     Layer.provide(checkoutReturnPages),
     Layer.provide(frontPage(options)),
     Layer.provide(consolePages(options)),
@@ -184,7 +196,5 @@ export const httpLayer = (options: HttpOptions) =>
     Layer.provide(
       HttpRouter.setRouterConfig({ maxParamLength: 65_536, caseSensitive: true, ignoreDuplicateSlashes: false })
     ),
-    // The edge creates the request's span
-    HttpMiddleware.withTracerDisabledWhen(() => true),
     Layer.provide([HttpApiBuilder.Router.Live, HttpApiBuilder.Middleware.layer])
   )

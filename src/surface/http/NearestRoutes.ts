@@ -40,7 +40,6 @@ const known = [...new Set(routes.flatMap(({ words }) => words))]
 /** How many of a path's words are looked up: no route has as many. */
 const mostWords = 5
 
-/** At most so many routes are named. */
 const mostNamed = 3
 
 /** The sentence about an unknown route; names routes only as they are declared. */

@@ -8,7 +8,6 @@ import { makeReadiness } from "../../platform/storage/Readiness.ts"
 
 /** Health checks of a process that is only a worker: `/health/live` and `/health/ready`, and nothing else. */
 
-/** The server could not listen on its address. */
 export class ServeError extends Data.TaggedError("ServeError")<{ readonly cause: unknown }> {}
 
 export interface WorkerHealthOptions {
@@ -19,7 +18,6 @@ export interface WorkerHealthOptions {
 /** The maximum number of open connections: the oldest is closed, so that idle clients block no check. */
 const connectionLimit = 64
 
-/** How long a client may take to send its request, in milliseconds. */
 const requestTimeout = 5000
 
 const maxHeadBytes = 16 * 1024
@@ -38,7 +36,7 @@ const live = (state: WorkerState = startingUp): Health =>
 
 const unready = (reason: string): Health => ({ status: 503, body: { status: "not_ready", reason } })
 
-/** Readiness check: the worker has started, is making progress, is not stopping, and its database answers. */
+/** Readiness check: the worker has started, is making progress, is not stopping; its database answers, its clock is right. */
 const ready = (
   state: WorkerState | undefined,
   database: Effect.Effect<void, ServiceUnavailable>
@@ -47,7 +45,7 @@ const ready = (
   if (state.isStopping) return Effect.succeed(unready("the worker is stopping"))
   if (state.isStuck) return Effect.succeed(unready(`the worker ${state.doing}`))
   return Effect.match(database, {
-    onFailure: () => unready("the database does not answer"),
+    onFailure: ({ cause, message }) => unready(cause === undefined ? message : "the database does not answer"),
     onSuccess: (): Health => ({ status: 200, body: { status: "ready", worker: state.doing } })
   })
 }
@@ -65,10 +63,7 @@ const answer = (response: ServerResponse, status: number, body: Readonly<Record<
     .end(text)
 }
 
-/**
- * Listens on the process's own port until the scope ends, which is after the worker's: it answers until the last
- * attempt has ended.
- */
+/** Until the scope ends, which is after the worker's: it answers until the last attempt has ended. */
 export const workerHealthLayer = ({
   host,
   port

@@ -107,6 +107,5 @@ const makeHandler = Effect.fnUntraced(function* (options: McpOptions) {
   })
 })
 
-/** Serves the tool server at `/mcp`. */
 export const mcpHttp = (options: McpOptions) =>
   HttpApiBuilder.Router.use((router) => Effect.flatMap(makeHandler(options), (handler) => router.all(mcpPath, handler)))

@@ -7,7 +7,6 @@ import { definitions } from "../contract/ProviderResources.ts"
  * that only Effect or JavaScript knows.
  */
 
-/** The schema of an object, as `tools/list` shows it. */
 export interface ObjectSchema {
   readonly type: "object"
   readonly properties: Record<string, object>
@@ -23,7 +22,6 @@ const times: Readonly<Record<string, object>> = {
 
 const isReference = (keyword: string): boolean => keyword === "$schema" || keyword === "$defs" || keyword === "$ref"
 
-/** A schema with every reference replaced by its definition. */
 const inlined = (node: unknown, known: Readonly<Record<string, unknown>>): unknown => {
   if (Array.isArray(node)) {
     return node.map((item) => inlined(item, known))

@@ -2,7 +2,7 @@ import { hash } from "node:crypto"
 import { HttpServerResponse, OpenApi } from "@effect/platform"
 import { SqlClient } from "@effect/sql"
 import type { ToolAnnotations } from "@modelcontextprotocol/sdk/types.js"
-import { Context, Effect, Option, Predicate, Schema, SchemaAST } from "effect"
+import { Context, Effect, Option, Predicate, Schema, SchemaAST, Struct } from "effect"
 import { Principal, type PrincipalShape } from "../../identity/Principal.ts"
 import { Accounts } from "../../payments/Accounts.ts"
 import { isApiError } from "../../platform/errors/Errors.ts"
@@ -26,7 +26,6 @@ import { makeTool, NoArguments, type Tool } from "./Tool.ts"
  */
 export type Repeats = "derived" | "new"
 
-/** A tool's additions to its operation. */
 export interface OperationToolOptions {
   readonly name: string
   /**
@@ -47,6 +46,8 @@ export interface OperationToolOptions {
   readonly output?: Schema.Schema.AnyNoContext
   /** Whether a call reaches anything outside of this service. Default: yes. */
   readonly openWorld?: boolean
+  /** Whether it only reads, although its arguments are sent in a body. Default: whether its method is GET. */
+  readonly reads?: boolean
   /** For writes: whether repeating a call has no further effect. Default: whether `repeats` is `derived`. */
   readonly idempotent?: boolean
   /** Default: `new`. */
@@ -60,6 +61,14 @@ type OperationContext = Principal | Accounts | Idempotency | SqlClient.SqlClient
 type Operation = (request: never) => Effect.Effect<unknown, unknown, OperationContext>
 
 type Fields = Readonly<Record<string, unknown>>
+
+const full = {
+  full: optional(
+    Schema.Boolean.annotations({
+      description: "true: with every field. Default: what it is for, amount, state and time"
+    })
+  )
+}
 
 const nextPage = "`has_more` says whether there is another page: pass the last id as `starting_after`."
 
@@ -137,6 +146,33 @@ const answerSchema = (resource: ProviderResource | undefined, page: boolean): Ob
     : object
 }
 
+/** Fields that are the same in all items of a page. */
+const sameInAll: ReadonlySet<string> = new Set(["object", "livemode"])
+
+const isEmpty = (value: unknown): boolean =>
+  value === null || (typeof value === "object" && Object.keys(value).length === 0)
+
+/**
+ * A provider's object without fields that have no value. Objects within it keep only their own values, and below that
+ * only ids.
+ */
+const compact = (value: unknown, depth = 0): unknown => {
+  if (Array.isArray(value)) return value.map((item) => compact(item, depth))
+  if (!Predicate.isRecord(value)) return value
+  if (depth > 2) return value["id"]
+  const entries = Object.entries(value).map(([name, part]) => [name, compact(part, depth + 1)] as const)
+  return Object.fromEntries(
+    entries.filter(([name, part]) => part !== undefined && !sameInAll.has(name) && !isEmpty(part))
+  )
+}
+
+/** A page of the provider's objects, compact, with the fields in the contract alone if it knows them. */
+const compactPage = (page: unknown, known?: ReadonlyArray<PropertyKey>): unknown => {
+  const { data, has_more } = Predicate.isRecord(page) ? page : {}
+  const items = Array.isArray(data) ? data.filter(Predicate.isRecord) : []
+  return { has_more, data: items.map((item) => compact(known === undefined ? item : Struct.pick(item, ...known))) }
+}
+
 /** Returns the contract's declaration of an operation. Throws if it has no permission. */
 const declarationOf = (group: string, operation: string) => {
   const found = operations.find((declared) => declared.group === group && declared.name === operation)
@@ -170,7 +206,11 @@ const operationTool =
     const { description, endpoint, permission, title: summary } = declarationOf(group, operation)
     const advice = options.advice ?? (isPage(endpoint) ? nextPage : "")
     const title = options.title ?? summary
-    const reads = endpoint.method === "GET"
+    const reads = options.reads ?? endpoint.method === "GET"
+    const resource = isProviders(endpoint) ? resourceOf(group, operation) : undefined
+    const outputSchema = isProviders(endpoint) ? answerSchema(resource, isPage(endpoint)) : undefined
+    const isList = isProviders(endpoint) && isPage(endpoint)
+    const known = resource && SchemaAST.getPropertySignatures(resource.schema.ast).map((field) => field.name)
     const query = queryFields(endpoint)
     const ids = idFields(endpoint, idName)
     const annotations: ToolAnnotations = reads
@@ -238,15 +278,17 @@ const operationTool =
       annotations,
       input: inputOf(
         Option.orElse(Option.fromNullable(options.body), () => endpoint.payloadSchema),
-        { ...ids, ...query },
+        { ...ids, ...query, ...(isList ? full : {}) },
         Option.isSome(endpoint.headersSchema) ? repeats : undefined
       ),
       output: Schema.make<unknown, unknown>((options.output ?? endpoint.successSchema).ast),
-      ...(isProviders(endpoint) ? { outputSchema: answerSchema(resourceOf(group, operation), isPage(endpoint)) } : {}),
-      run: (principal, args) =>
+      ...(outputSchema === undefined ? {} : { outputSchema }),
+      run: (principal, { full, ...args }) =>
         args["idempotencyKey"] === undefined && repeats === "derived"
           ? callFromLast(principal, args)
-          : call(principal, args, args["idempotencyKey"])
+          : Effect.map(call(principal, args, args["idempotencyKey"]), (answer) =>
+              isList && full !== true ? compactPage(answer, known) : answer
+            )
     })
   }
 

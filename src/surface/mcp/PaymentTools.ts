@@ -1,3 +1,4 @@
+import { Deleted } from "../../identity/KeyedWrite.ts"
 import { AccountApi, BalanceTransactionsApi, PayoutsApi } from "../../payments/account/Api.ts"
 import { accountHandlers, balanceTransactionsHandlers, payoutsHandlers } from "../../payments/account/Http.ts"
 import { CheckoutSessionsApi } from "../../payments/checkout/Api.ts"
@@ -20,6 +21,8 @@ import { ProductsApi } from "../../payments/products/Api.ts"
 import { productsHandlers } from "../../payments/products/Http.ts"
 import { PromotionCodesApi } from "../../payments/promotion-codes/Api.ts"
 import { promotionCodesHandlers } from "../../payments/promotion-codes/Http.ts"
+import { SearchApi } from "../../payments/search/Api.ts"
+import { searchHandlers } from "../../payments/search/Http.ts"
 import { SubscriptionsApi } from "../../payments/subscriptions/Api.ts"
 import { subscriptionsHandlers } from "../../payments/subscriptions/Http.ts"
 import { operationTools } from "./OperationTool.ts"
@@ -96,6 +99,13 @@ export const paymentTools = [
       advice: "`active: false` closes the page, `active: true` opens it again.",
       destructive: true,
       idempotent: true
+    },
+    delete: {
+      name: "delete_checkout_page",
+      advice: `${whenAsked} It can't be undone: close a page (update_checkout_page) if it may be needed again.`,
+      output: Deleted,
+      destructive: true,
+      idempotent: true
     }
   }),
   operationTools(PromotionCodesApi, promotionCodesHandlers, {
@@ -108,6 +118,7 @@ export const paymentTools = [
     list: "list_payment_intents",
     get: "get_payment_intent"
   }),
+  operationTools(SearchApi, searchHandlers, { payments: { name: "search_payments", reads: true } }),
   operationTools(ChargesApi, chargesHandlers, { list: "list_charges", get: "get_charge" }),
   operationTools(RefundsApi, refundsHandlers, {
     list: "list_refunds",

@@ -8,12 +8,11 @@ import {
   eventSchemaPath,
   type JsonSchema
 } from "../../events/JsonSchemas.ts"
-import { cachedForever } from "../../platform/kit/Fibers.ts"
+import { cachedForever } from "../../platform/kit/Concurrency.ts"
 import { type GuidesNotFound, readGuides } from "../docs/Guides.ts"
 
 /** Resources for agents: the documents that the service publishes for everybody. */
 
-/** A document, as the tool server lists and reads it. */
 export interface Resource {
   readonly listed: ListedResource & { readonly mimeType: string }
   readonly text: Effect.Effect<string, GuidesNotFound>

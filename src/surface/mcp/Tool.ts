@@ -18,15 +18,12 @@ import { noFields, RequestId } from "../../platform/kit/Request.ts"
 import { annotateRequest, annotateSpan } from "../../platform/telemetry/Spans.ts"
 import { type ObjectSchema, objectSchema } from "./JsonSchema.ts"
 
-/** A tool as clients see it. */
 type Listed = ListedTool & { readonly inputSchema: ObjectSchema; readonly outputSchema: ObjectSchema }
 
-/** A tool as the tool server lists and calls it. */
 export interface Tool {
   readonly name: string
   /** Created on first use: a process without agents creates no JSON Schemas of tools. */
   readonly listed: Listed
-  /** The schema of a call's arguments. */
   readonly input: Schema.Schema.AnyNoContext
   /** The permission that a call needs, the same as its operation of the HTTP API. */
   readonly permission: Permission

@@ -4,7 +4,6 @@ import type { Tools } from "./Tools.ts"
 
 /** The tools of one connection: an agent works better with only the few that it needs. */
 
-/** The maximum number of tools that a connection can name. */
 export const maxChosenTools = 100
 
 /**
@@ -25,6 +24,7 @@ export const toolSets: Readonly<Record<string, ReadonlyArray<string>>> = {
     "update_payment_link"
   ],
   support: [
+    "search_payments",
     "list_payment_intents",
     "get_payment_intent",
     "list_charges",

@@ -3,7 +3,6 @@ import { paymentTools } from "./PaymentTools.ts"
 import type { Tool } from "./Tool.ts"
 import { webhookTools } from "./WebhookTools.ts"
 
-/** Every tool of the tool server, by its name (contract 5.7). */
 export type Tools = ReadonlyMap<string, Tool>
 
 /** Creates the tools once; what a caller sees of them depends on its permissions and its connection. */

@@ -3,7 +3,7 @@ import { DeliveriesApi } from "../../destinations/deliveries/Api.ts"
 import { deliveriesHandlers } from "../../destinations/deliveries/Http.ts"
 import { EndpointList, EndpointsApi } from "../../destinations/endpoints/Api.ts"
 import { Endpoints } from "../../destinations/endpoints/Endpoints.ts"
-import { DeletedEndpoint, endpointsHandlers } from "../../destinations/endpoints/Http.ts"
+import { endpointsHandlers } from "../../destinations/endpoints/Http.ts"
 import { EventReplaysApi } from "../../destinations/event-replays/Api.ts"
 import { eventReplaysHandlers } from "../../destinations/event-replays/Http.ts"
 import { EventsApi } from "../../destinations/events/Api.ts"
@@ -15,6 +15,7 @@ import { statisticsHandlers } from "../../destinations/statistics/Http.ts"
 import { EventTriggersApi } from "../../destinations/triggers/Api.ts"
 import { eventTriggersHandlers } from "../../destinations/triggers/Http.ts"
 import { eventTypes } from "../../events/Catalog.ts"
+import { Deleted } from "../../identity/KeyedWrite.ts"
 import { strict } from "../../platform/kit/Request.ts"
 import { operationTools } from "./OperationTool.ts"
 import { makeTool, NoArguments } from "./Tool.ts"
@@ -84,7 +85,7 @@ export const webhookTools = [
       name: "delete_webhook_endpoint",
       description:
         "Permanent: its secrets are erased, and waiting deliveries are never sent (`failed` with `endpoint_deleted`). Its deliveries stay readable. It can't be undone: only do this when asked, and pause an endpoint (set_webhook_endpoint_active) if it may be needed again.",
-      output: DeletedEndpoint,
+      output: Deleted,
       destructive: true,
       idempotent: true
     },

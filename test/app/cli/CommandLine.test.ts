@@ -191,7 +191,9 @@ describe("completion", () => {
       "--environment",
       "--json",
       "--help",
-      "--log-level"
+      "--log-level",
+      "--env-file",
+      "--as"
     ])
     expect(offered("listen", "--events", "payment.paid", "--f")).toEqual(["--forward-to"])
     expect(offered("keys", "list", "--environment", "")).toEqual(["sandbox", "production"])

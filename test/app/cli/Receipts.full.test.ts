@@ -179,6 +179,19 @@ onSharedService("connected-payments receipts", (it) => {
           SELECT 1 FROM payments.audit_log WHERE organization_id = ${tenant.id} AND action = 'receipt.replayed'`
       expect(audit).toHaveLength(1)
 
+      // A time in one process, however many events it has, with its progress
+      yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${tenant.id} AND provider_event_id = ${event}`
+      const range = ["--organization", tenant.id, "--since", "1 hour", "--json"]
+      const stored = yield* runHere("replay", ...sandbox, ...range)
+      expect([stored.code, stored.stderr]).toEqual([0, "Stored: 1\n"])
+      expect(stored.json).toEqual({ stored: 1, refused: 0, notAsked: [] })
+      expect(expectDone(yield* runHere("replay", ...sandbox, ...range)).json).toMatchObject({ stored: 0 })
+      expectRefused(
+        yield* runHere("replay", ...sandbox, ...range, event),
+        1,
+        "Name either an event, --outcome or --since."
+      )
+
       // Another organization's account does not have it, and the provider does not know others
       const { tenant: stranger } = yield* unheardPayment
       const unknown = (organization: string, id: string) =>

@@ -42,7 +42,6 @@ const commandSettings = (...keys: ReadonlyArray<MasterKey>) =>
 const rotate = (...keys: ReadonlyArray<MasterKey>) =>
   Effect.flatMap(commandSettings(...keys), (environment) => cliHere(environment, "keys", "rotate-master", "--json"))
 
-/** How many ciphertexts are under each key, in all tables. */
 const underKeys = Effect.map(
   inDatabase<{ id: string; count: number }>`
     SELECT id, count(*)::int AS count FROM (

@@ -1,6 +1,6 @@
 import { FetchHttpClient } from "@effect/platform"
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Option } from "effect"
+import { Clock, Context, Effect, Layer, Option } from "effect"
 import {
   LocalProvider,
   type RunningTestService,
@@ -9,6 +9,7 @@ import {
 } from "../../../src/app/testing/index.ts"
 import { makeClient } from "../../../src/client/index.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
+import { makeConsumer } from "../../harness/Consumer.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
@@ -66,6 +67,27 @@ describe("the service for other teams' suites", () => {
         yield* hearsOfPayment(Context.get(both, One))
         yield* hearsOfPayment(Context.get(both, Other))
       }).pipe(Effect.provide(FetchHttpClient.layer)),
+    timeout
+  )
+
+  it.scoped(
+    "delivers while the suite's own clock stands still, as in a test of @effect/vitest's defaults",
+    function* () {
+      const database = yield* Layer.build(emptyDatabase())
+      const consumer = yield* makeConsumer
+      yield* Effect.gen(function* () {
+        const service = yield* TestService
+        const client = yield* clientOf(service)
+        yield* client.endpoints.create({ payload: { name: "Shop", url: consumer.url, events: ["payment.succeeded"] } })
+        yield* service.emulator.trigger({ type: "payment_intent.succeeded" })
+        const first = eventually(
+          "a delivery",
+          Effect.sync(() => Option.fromNullable(consumer.received[0]))
+        )
+        const { body } = yield* Effect.withClock(first, Clock.make())
+        expect(JSON.parse(body.toString()).type).toBe("payment.succeeded")
+      }).pipe(Effect.provide(onDatabase()), Effect.provide(database), Effect.provide(FetchHttpClient.layer))
+    },
     timeout
   )
 

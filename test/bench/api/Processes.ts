@@ -10,8 +10,6 @@ import { Console, Data, Effect, Schema, type Scope } from "effect"
 import { listening } from "../../harness/Listening.ts"
 import type { LoadOptions, LoadResult } from "../Load.ts"
 
-/** The processes of a bench; all end with the scope. */
-
 /** The master key of the benches' services: what they seed as encrypted is said to be under it. */
 export const masterKey = { id: "bench", bytes: Buffer.alloc(32, 7) }
 
@@ -161,7 +159,6 @@ export const answerOf = <A>(script: URL, options: unknown) =>
     return result
   }).pipe(Effect.scoped)
 
-/** The load generator's run, of which no request may fail. */
 export const load = Effect.fnUntraced(function* (name: string, options: LoadOptions) {
   const result = yield* answerOf<LoadResult>(new URL("../Load.ts", import.meta.url), options)
   return result.failures > 0 || result.requests === 0

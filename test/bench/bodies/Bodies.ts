@@ -19,7 +19,6 @@ const attackMillis = 25_000
 /** Often enough that the server does not take the connection for dead. */
 const byteMillis = 9000
 
-/** What it may take more, in megabytes. */
 const bar = 150
 
 /** As many connections of one address as it may have. */

@@ -49,7 +49,6 @@ const watching = ({ heading, usable }: Opened): string => `
   })
   observer.observe(document, { childList: true, subtree: true })`
 
-/** Waits for what was noted, in the page. */
 const reading = `new Promise((resolve) => {
   const at = (name) => performance.getEntriesByName(name)[0]?.startTime
   const bytes = (files) => files.reduce((sum, file) => sum + file.encodedBodySize, 0)

@@ -19,11 +19,9 @@ interface Options {
   readonly millis: number
 }
 
-/** How many deliveries were claimed and recorded in the measured time. */
 export interface BareResult {
   readonly moved: number
   readonly seconds: number
-  /** Milliseconds of a claim and of a finish, on average. */
   readonly claimMillis: number
   readonly finishMillis: number
 }

@@ -78,7 +78,6 @@ const usedSoFar = (services: ReadonlyArray<{ readonly pid: number }>, { postmast
 export interface Cost {
   readonly count: number
   readonly rate: number
-  /** Of the service's processes. */
   readonly processor: number
   readonly postgres: number
   /** How often a thread of theirs was woken. */
@@ -331,10 +330,8 @@ export const queueAgain = (database: Database, count: number) =>
 export const fillQueue = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, count: number) =>
   Effect.zipRight(fillHistory(database, endpoints, count), queueAgain(database, count))
 
-/** Tells the workers that something is due. */
 export const wakeWorkers = ({ query }: Database) => query("SELECT pg_notify('connected_payments_deliveries', 'bench')")
 
-/** Adds one delivery whose body tells the time, and wakes the workers. */
 export const addTimedDelivery = (database: Database, endpoint: BenchEndpoint) =>
   Effect.zipRight(
     addDeliveries(database, [endpoint], 1, {
@@ -371,12 +368,10 @@ export const startReceiver = Effect.fnUntraced(function* (ports: number, silent 
       })
       .on("end", () => resume(Effect.sync(() => JSON.parse(text))))
   })
-  /** Waits until so many were received; answers how many there were then. */
   const until = (least: number): Effect.Effect<number> =>
     Effect.flatMap(look, ({ received }) =>
       received >= least ? Effect.succeed(received) : Effect.delay(until(least), "50 millis")
     )
-  /** How many are received in so many milliseconds from now. */
   const receivedIn = (millis: number) =>
     Effect.gen(function* () {
       const { received } = yield* look

@@ -16,11 +16,9 @@ interface Options {
   readonly millis: number
 }
 
-/** What was sent in the measured time. */
 export interface RawResult {
   readonly sent: number
   readonly seconds: number
-  /** Processor time of this process per request. */
   readonly processorMicros: number
 }
 

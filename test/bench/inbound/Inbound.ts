@@ -69,7 +69,6 @@ const send = (baseUrl: string, providerEventId: string) =>
     return { status: response.status, text: await response.text() }
   })
 
-/** Sends one notification and keeps what the service stored of it. */
 const sampleOf = Effect.fnUntraced(function* (
   { query }: Database,
   { baseUrl, organizationId }: { readonly baseUrl: string; readonly organizationId: string },

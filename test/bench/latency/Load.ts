@@ -15,7 +15,6 @@ export interface LatencyOptions {
   readonly webhookSecret: string
   readonly accountId: string
   readonly port: number
-  /** Notifications per second. */
   readonly rate: number
   readonly warmUpMillis: number
   readonly millis: number
@@ -23,7 +22,6 @@ export interface LatencyOptions {
   readonly fanOut: number
 }
 
-/** Times are milliseconds. */
 export interface LatencyResult {
   readonly sent: number
   /** Notifications that were answered by anything but 200, or never. */
@@ -41,7 +39,6 @@ interface Times {
   readonly sentAt: number
   answeredAt: number
   receivedAt: number
-  /** Webhooks that have come so far. */
   received: number
 }
 

@@ -31,7 +31,6 @@ const providerKeys = { PROVIDER_SANDBOX_SECRET_KEY: "sk_test_bench", PROVIDER_SA
 const kilobytesIn = (file: string, field: string): number =>
   Number(new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(readFileSync(file, "utf8"))?.[1])
 
-/** Megabytes that a process holds in memory. */
 export const residentMegabytes = (pid: number) => Effect.sync(() => kilobytesIn(`/proc/${pid}/status`, "VmRSS") / 1024)
 
 const familyOf = (pid: number): ReadonlyArray<number> => {

@@ -53,7 +53,6 @@ const rounds = roundsOf(5)
 const warmUpMillis = 5000
 const millis = 6000
 
-/** Adds events at a steady rate, whatever becomes of them, for so long. */
 const offer = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, forMillis: number) =>
   Effect.gen(function* () {
     const startedAt = performance.now()

@@ -33,7 +33,6 @@ const cases = [1, 2] as const
 const { account, secret } = provider
 const notifying = { account, secret }
 
-/** What PostgreSQL has done so far. */
 const workOf = (database: Database) =>
   Effect.map(
     database.query(`

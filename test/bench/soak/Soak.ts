@@ -60,7 +60,6 @@ const addOldDays = (database: Database, organizationId: string, ...daysAgo: Read
     yield* database.query("UPDATE payments.days SET used_at = now()")
   })
 
-/** Retention of a day whose time has come. */
 const dropDay = (database: Database) =>
   Effect.gen(function* () {
     yield* database.query(
@@ -105,7 +104,6 @@ const happening = (database: Database, minute: number): Effect.Effect<void, unkn
 }
 
 interface Look {
-  /** How long a look from the queue's start takes, in milliseconds. */
   readonly lookMillis: number
   readonly deadRows: number
   readonly tableBytes: number

@@ -19,7 +19,6 @@ const dataOf = (answer: Answer) => {
   return answer.json["data"] as ReadonlyArray<Json> // the API's JSON: the assertions on it are the check
 }
 
-/** An endpoint with this many queued deliveries of `payment.succeeded`; their ids, newest first. */
 const endpointWith = Effect.fnUntraced(function* (count: number) {
   const tenant = yield* makeTenant
   const endpoint = yield* subscribe(tenant, ["payment.succeeded", "payment.failed"])
@@ -39,6 +38,9 @@ onSharedService("the history of deliveries", (it) => {
       endpointId: path.split("/")[2],
       eventId: expect.stringMatching(/^svc_evt_[0-9a-f]{64}$/),
       type: "payment.succeeded",
+      paymentId: "pi_1",
+      amount: 1500,
+      currency: "brl",
       state: "queued",
       test: false,
       attemptCount: 0,

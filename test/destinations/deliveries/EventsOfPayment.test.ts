@@ -11,7 +11,6 @@ const tenant = {
   environment: "sandbox"
 } as const
 
-/** How many days have events, and how many each. */
 const days = 10
 const perDay = 2_000
 

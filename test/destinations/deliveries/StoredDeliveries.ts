@@ -59,7 +59,6 @@ export const storeDeliveries = Effect.fnUntraced(function* (options: StoredDeliv
   return ids
 }, Effect.orDie)
 
-/** How many deliveries of an endpoint are in each state, and due. */
 export const statesOf = (endpointId: string) =>
   Effect.map(
     inDatabase<{ state: string; count: number }>`

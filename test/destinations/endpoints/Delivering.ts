@@ -14,7 +14,6 @@ export const withWorker = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.scoped(Effect.zipRight(Effect.provide(Layer.build(deliveryLayer(options)), services), effect))
   )
 
-/** A tenant with one endpoint at a real consumer. */
 export const makeDestination = Effect.fnUntraced(function* (events: ReadonlyArray<string> = ["payment.succeeded"]) {
   const { request } = yield* TestService
   const tenant = yield* makeTenant
@@ -29,10 +28,8 @@ export const makeDestination = Effect.fnUntraced(function* (events: ReadonlyArra
   return { tenant, consumer, id, secret, base, send, test, rotate }
 })
 
-/** A payment of the tenant's, reported by the provider. */
 export const payment = (tenant: Tenant) => accepted(notify(notification(tenant.accountId)))
 
-/** Waits until the consumer has received so many requests, and answers the last. */
 export const received = (consumer: { readonly received: ReadonlyArray<ReceivedRequest> }, count: number) =>
   eventually(
     `${count} requests`,
@@ -41,14 +38,12 @@ export const received = (consumer: { readonly received: ReadonlyArray<ReceivedRe
     )
   )
 
-/** The values of the signature header's `v1`, in their order. */
 export const signaturesOf = ({ headers }: ReceivedRequest): ReadonlyArray<string> =>
   String(headers["service-signature"])
     .split(",")
     .filter((part) => part.startsWith("v1="))
     .map((part) => part.slice(3))
 
-/** Whether the consumers' own verification takes a request under this secret. */
 export const verifies = ({ body, headers }: ReceivedRequest, secret: string): boolean => {
   try {
     verifyWebhook({ body, header: String(headers["service-signature"]), secret })

@@ -52,11 +52,9 @@ export class Bench extends Context.Tag("test/DailyCounts/Bench")<
   ).pipe(Layer.orDie)
 }
 
-/** Sets the database's clock forward. */
 export const forward = (millis: number) =>
   Effect.flatMap(Bench, ({ sql }) => sql`UPDATE clock.ahead SET millis = millis + ${millis}`)
 
-/** The database's time, in Unix milliseconds. */
 export const timeNow = Effect.flatMap(Bench, ({ sql }) =>
   Effect.map(sql<{ now: Date }>`SELECT clock.now() AS now`, ([row]) => row?.now.getTime() ?? 0)
 )
@@ -183,7 +181,6 @@ export const paid = (amount: number, currency = "brl") => ({ payment_id: "pi_1",
 
 export const read = (shop: Shop, days = 90) => Effect.flatMap(Bench, ({ processes }) => processes[0].read(shop, days))
 
-/** What is read, summed over days. */
 export const sums = (shop: Shop) =>
   Effect.map(read(shop), ({ deliveries, payments }) => ({
     delivered: deliveries.reduce((sum, day) => sum + day.delivered, 0),

@@ -10,7 +10,6 @@ import { accepted, makeTenant, notification, notify, type Tenant, unlink } from 
 import { expectFailure } from "../../surface/http/Refusals.ts"
 import { listen, pathOf } from "./Reader.ts"
 
-/** The provider reports a payment. */
 const pay = (tenant: Tenant, options?: Parameters<typeof notification>[1]) =>
   accepted(notify(notification(tenant.accountId, options)))
 

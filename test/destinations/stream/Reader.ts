@@ -10,11 +10,9 @@ export interface ReadMessage {
   readonly data: Record<string, unknown>
 }
 
-/** A stream that is being read over a connection of its own. */
 export interface StreamReader {
   readonly status: () => number
   readonly messages: ReadonlyArray<ReadMessage>
-  /** The ids of the events, in the order in which they came. */
   readonly events: () => ReadonlyArray<string>
   /** The last id that came, heartbeats' included. */
   readonly place: () => string
@@ -75,7 +73,6 @@ export const readStream = (
 export const pathOf = ({ id }: Pick<Tenant, "id">, query = "") =>
   `/v2/organizations/${id}/integrations/event-stream${query}`
 
-/** Opens a tenant's stream, and waits until it is ready. */
 export const listen = (tenant: Tenant, options: { readonly query?: string; readonly after?: string } = {}) =>
   Effect.gen(function* () {
     const { baseUrl } = yield* TestService

@@ -9,7 +9,6 @@ import { inAnotherProcess, inDatabase, TestService, testPublicUrl } from "../../
 import { atEndpoints, makeTenant, subscribe } from "../../inbound/Notifications.ts"
 import { storeDeliveries } from "../deliveries/StoredDeliveries.ts"
 
-/** An organization with a member of every role, and an endpoint. */
 const makeShop = Effect.gen(function* () {
   const tenant = yield* makeTenant
   const people = yield* membersOf(tenant)

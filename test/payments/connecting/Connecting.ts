@@ -5,8 +5,6 @@ import { raw, sdk } from "../../emulator/Harness.ts"
 import { type Person, signInOwner } from "../../harness/SignIn.ts"
 import { type Answer, inDatabase, TestService, testPublicUrl } from "../../harness/TestService.ts"
 
-/** What the tests of connecting accounts do, as people do it. */
-
 export const path = "/identity/account"
 
 export const sandbox = { environment: "sandbox" } as const
@@ -27,10 +25,8 @@ export const urlIn = (answer: Answer): URL => {
   return new URL(String(answer.json["url"]))
 }
 
-/** Opens a page of the provider's in a browser. */
 export const open = (url: URL | string) => raw("", String(url))
 
-/** Presses a button of a page of the provider's. */
 export const press = (url: URL | string, fields: Readonly<Record<string, string>>) =>
   raw("", String(url), { method: "POST", body: new URLSearchParams(fields) })
 
@@ -39,17 +35,14 @@ export const target = ({ headers, status, text }: { status: number; headers: Hea
   return new URL(headers.get("location") ?? "")
 }
 
-/** Follows an onboarding link to its page, and presses a button there. */
 export const complete = (link: URL, action: "finish" | "partial" | "leave", name = "Bakery") =>
   Effect.gen(function* () {
     return target(yield* press(target(yield* open(link)), { action, name }))
   })
 
-/** Follows the consent URL, and presses a button there. */
 export const consent = (url: URL, fields: Readonly<Record<string, string>>) =>
   Effect.map(press(url, { account: "new", action: "connect", ...fields }), target)
 
-/** Comes back from the provider with a session, or with none. */
 export const comeBack = (to: URL, person?: Person) =>
   Effect.gen(function* () {
     const { request } = yield* TestService
@@ -72,7 +65,6 @@ export const platform = Effect.map(TestService, ({ emulator, options }) => {
   return sdk(emulator.url, undefined, Redacted.value(credentials.value.secretKey))
 })
 
-/** Whether the platform may act for an account. */
 export const hasAccess = (accountId: string) =>
   Effect.flatMap(platform, (stripe) =>
     Effect.promise(() =>

@@ -39,7 +39,6 @@ const setUp = Effect.gen(function* () {
   return { owner, admin, tenant, demote }
 })
 
-/** Comes back from the provider, in the session that began. */
 const finishAs = (person: Person, { organizationId, environment }: Tenant, back: URL) =>
   Effect.gen(function* () {
     const [session] = yield* inDatabase<{ id: string }>`

@@ -42,7 +42,6 @@ const nothing = {
   disconnecting: { endsProviderAccess: false, endpointCount: 0, checkoutPageCount: 0, pendingDeliveryCount: 0 }
 }
 
-/** Onboards to the end; returns the account's id. */
 const connect = (owner: Effect.Effect.Success<typeof newOwner>) =>
   Effect.gen(function* () {
     yield* complete(urlIn(yield* onboard(owner)), "finish")

@@ -14,7 +14,6 @@ const nameOf = (bytes: Uint8Array, format: ImageName["format"] = "png"): ImageNa
   format
 })
 
-/** The whole of an image; none where there is none. */
 const read = (images: ImageStore["Type"], name: ImageName) =>
   Effect.scoped(
     Effect.flatMap(

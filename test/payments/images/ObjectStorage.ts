@@ -10,9 +10,7 @@ import { listening } from "../../harness/Listening.ts"
 export interface ObjectStorage {
   readonly url: URL
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string; readonly region: string }
-  /** Every object by its key. */
   readonly objects: ReadonlyMap<string, { readonly contentType: string; readonly bytes: Uint8Array }>
-  /** Methods and statuses, in their order. */
   readonly answers: ReadonlyArray<string>
   /** From now on every request is answered with this status; undefined: as it should be. */
   readonly fail: (status: number | undefined) => void
@@ -68,7 +66,6 @@ const isSigned = (request: IncomingMessage, body: Uint8Array): boolean => {
   return timingSafeEqual(expected, Buffer.from(signature, "hex"))
 }
 
-/** Starts a store on loopback; it ends with the scope. */
 export const makeObjectStorage: Effect.Effect<ObjectStorage, never, Scope.Scope> = Effect.gen(function* () {
   const objects = new Map<string, { readonly contentType: string; readonly bytes: Uint8Array }>()
   const answers: Array<string> = []

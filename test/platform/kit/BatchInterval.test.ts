@@ -1,5 +1,5 @@
 import { FastCheck } from "effect"
-import { batchIntervalFor, batchIntervalMillis } from "../../../src/platform/kit/Fibers.ts"
+import { batchIntervalFor, batchIntervalMillis } from "../../../src/platform/kit/Concurrency.ts"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 

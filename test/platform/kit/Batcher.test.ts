@@ -1,5 +1,5 @@
 import { Deferred, Effect, Exit, Fiber } from "effect"
-import { Batcher, type BatcherOptions } from "../../../src/platform/kit/Fibers.ts"
+import { Batcher, type BatcherOptions } from "../../../src/platform/kit/Concurrency.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 
 /** A gathering whose batches wait to be let go, and what it was given. */

@@ -1,5 +1,5 @@
 import { Deferred, Effect, Either, Fiber } from "effect"
-import { BoundedSemaphore, maxPermitWaiters } from "../../../src/platform/kit/Fibers.ts"
+import { BoundedSemaphore, maxPermitWaiters } from "../../../src/platform/kit/Concurrency.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 
 /** An effect that runs until it is let go, and whether it has begun. */

@@ -1,5 +1,5 @@
 import { Deferred, Effect, Fiber } from "effect"
-import { cachedForever } from "../../../src/platform/kit/Fibers.ts"
+import { cachedForever } from "../../../src/platform/kit/Concurrency.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 
 describe("what is kept", () => {

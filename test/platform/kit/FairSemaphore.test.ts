@@ -1,8 +1,7 @@
 import { Effect, Exit, Fiber, Scope, TestClock } from "effect"
-import { makeFairSemaphore } from "../../../src/platform/kit/Fibers.ts"
+import { makeFairSemaphore } from "../../../src/platform/kit/Concurrency.ts"
 import { expect, it } from "../../harness/Tests.ts"
 
-/** Takes a turn that lasts until it is given back. */
 const turns = Effect.map(
   makeFairSemaphore({
     concurrency: 8,

@@ -1,5 +1,5 @@
 import { Cause, Effect, Exit, TestClock } from "effect"
-import { flatMapSync, millisNow } from "../../../src/platform/kit/Fibers.ts"
+import { flatMapSync, millisNow } from "../../../src/platform/kit/Concurrency.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 
 describe("flatMapSync", () => {

@@ -17,7 +17,6 @@ import {
 import { Idempotency, type IdempotentOperation } from "../../../src/platform/kit/Idempotency.ts"
 import { inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
 
-/** An operation of the first organization under a new key. */
 const newOperation = (overrides: Partial<IdempotentOperation<unknown>> = {}) =>
   Effect.map(
     TestService,
@@ -39,7 +38,6 @@ const wireOf = (response: HttpServerResponse.HttpServerResponse) =>
     return { status: web.status, text: await web.text(), replayed: web.headers.get("idempotent-replayed") }
   })
 
-/** Runs the operation and answers what goes on the wire. */
 const send = <E>(operation: IdempotentOperation<unknown>, effect: Effect.Effect<unknown, E>) =>
   sendUnder(operation, () => effect)
 

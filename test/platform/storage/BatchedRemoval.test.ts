@@ -22,7 +22,6 @@ interface Removed {
   readonly table: string
   /** The values of a row that is old, or not: `n` numbers it, `age` is its age. */
   readonly values: Readonly<Record<string, string>>
-  /** The ages of rows that go, and of rows that stay. */
   readonly old: string
   readonly young: string
   readonly clean: (services: Context.Context<Services>) => Effect.Effect<unknown, unknown, SqlClient.SqlClient>

@@ -11,6 +11,7 @@ import {
   transaction,
   violates
 } from "../../../src/platform/storage/Database.ts"
+import { Metrics, makeMetrics } from "../../../src/platform/telemetry/Metrics.ts"
 import { sqlState } from "../../../src/platform/telemetry/ServerErrors.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
@@ -190,19 +191,29 @@ describe("a transaction", () => {
 })
 
 describe("the pool", () => {
-  it.scopedLive("bounds the wait for a connection, which the API says as 503, and recovers", function* () {
-    const sql = yield* ownDatabase({ poolSize: 1, connectTimeout: "2 seconds" })
-    yield* Effect.scoped(
-      Effect.gen(function* () {
-        yield* sql.reserve
-        const error = yield* failureOf(orUnavailable(sql`SELECT 1`))
-        expect(error).toBeInstanceOf(ServiceUnavailable)
-        expect(error).toMatchObject({ status: 503, code: "service_unavailable" })
-        expect(error.retryAfter).not.toBeNull()
-      })
-    )
-    expect(yield* sql`SELECT 1 AS one`).toEqual([{ one: 1 }])
-  })
+  it.scopedLive(
+    "bounds the wait for a connection, which the API says as 503 and the metrics count, and recovers",
+    function* () {
+      let longWaits = 0
+      const count = (name: string, _: unknown, by = 1) => {
+        if (name === "db.client.connection.long_wait.count") longWaits += by
+      }
+      const sql = yield* ownDatabase({ poolSize: 1, connectTimeout: "2 seconds" }).pipe(
+        Effect.provideService(Metrics, { ...makeMetrics().writer, count })
+      )
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* sql.reserve
+          const error = yield* failureOf(orUnavailable(sql`SELECT 1`))
+          expect(error).toBeInstanceOf(ServiceUnavailable)
+          expect(error).toMatchObject({ status: 503, code: "service_unavailable" })
+          expect(error.retryAfter).not.toBeNull()
+          expect(longWaits).toBe(1)
+        })
+      )
+      expect(yield* sql`SELECT 1 AS one`).toEqual([{ one: 1 }])
+    }
+  )
 
   it.scopedLive("bounds a statement's time", function* () {
     const sql = yield* ownDatabase({ statementTimeout: "200 millis" })

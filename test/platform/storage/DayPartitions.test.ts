@@ -29,7 +29,6 @@ import {
   waitsForLock
 } from "./PartitionBed.ts"
 
-/** Publishes one event as received at a time; its public id. */
 const publishAt = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   receivedAt: Date,

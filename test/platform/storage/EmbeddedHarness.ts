@@ -32,12 +32,12 @@ export const postmasterOf = (directory: string) =>
 
 export const isRunning = (pid: number) => Effect.map(commandLine(pid), (line) => line !== "")
 
-export const startHolder = (directory: string) =>
+export const startHolder = (directory: string, kind: "lasting" | "temporary" = "lasting") =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const script = program("test/platform/storage/fixtures/holdCluster.ts")
       // A process group of its own, like that of a command in a terminal.
-      const child = spawn(process.execPath, [...script, directory], {
+      const child = spawn(process.execPath, [...script, directory, kind], {
         detached: true,
         stdio: ["ignore", "pipe", "inherit"]
       })

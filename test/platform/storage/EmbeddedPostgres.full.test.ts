@@ -1,10 +1,11 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
+import { existsSync } from "node:fs"
 import { chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises"
 import { connect, createServer } from "node:net"
 import { networkInterfaces } from "node:os"
 import { join } from "node:path"
-import { Cause, Context, Effect, Exit, Layer, Redacted, Scope } from "effect"
+import { Cause, Context, Effect, Exit, Layer, Option, Redacted, Scope } from "effect"
 import { Client } from "pg"
 import { describe, vi } from "vitest"
 import { systemDirectory } from "../../../src/platform/storage/EmbeddedHome.ts"
@@ -14,7 +15,7 @@ import {
   startEmbeddedPostgres
 } from "../../../src/platform/storage/EmbeddedPostgres.ts"
 import { ask } from "../../harness/Connection.ts"
-import { eventuallyTrue } from "../../harness/Eventually.ts"
+import { eventually, eventuallyTrue } from "../../harness/Eventually.ts"
 import { expect, it, layer } from "../../harness/Tests.ts"
 import { dataDirectory, emptyDirectory, isRunning, postmasterOf, start, startHolder } from "./EmbeddedHarness.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
@@ -195,16 +196,18 @@ describe.concurrent("startEmbeddedPostgres", () => {
 })
 
 describe.concurrent("a process that was killed", () => {
-  it.scoped("leaves a server that the next start replaces, with all that was committed", function* () {
+  it.scoped("leaves no server, and the next start finds all that was committed", function* () {
     const directory = yield* dataDirectory
     const holder = yield* startHolder(directory)
     yield* ask(holder.url, "CREATE TABLE kept AS SELECT 42 AS answer")
     const orphan = yield* postmasterOf(directory)
     process.kill(holder.pid, "SIGKILL")
     yield* Effect.promise(() => holder.exited)
-    expect(yield* isRunning(orphan)).toBe(true)
+    yield* eventually(
+      "the server's end",
+      Effect.map(isRunning(orphan), (runs) => (runs ? Option.none() : Option.some(true)))
+    )
     const { url } = yield* start({ directory })
-    expect(yield* isRunning(orphan)).toBe(false)
     expect(yield* postmasterOf(directory)).not.toBe(orphan)
     expect(yield* ask(url, "SELECT answer FROM kept")).toEqual([{ answer: 42 }])
   })
@@ -237,6 +240,16 @@ describe.concurrent("a process that was killed", () => {
     expect(yield* ask(url, "SELECT 1 AS one")).toEqual([{ one: 1 }])
     const names = yield* Effect.promise(() => readdir(directory))
     expect(names.filter((name) => name.startsWith("cluster"))).toEqual(["cluster"])
+  })
+})
+
+describe.concurrent("a test's server", () => {
+  it.scoped("is gone with its directory once the process is killed", function* () {
+    const directory = yield* dataDirectory
+    const holder = yield* startHolder(directory, "temporary")
+    process.kill(holder.pid, "SIGKILL")
+    const gone = Effect.sync(() => (existsSync(directory) ? Option.none() : Option.some(true)))
+    yield* eventually("the end of the directory", gone)
   })
 })
 

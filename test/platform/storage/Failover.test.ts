@@ -1,9 +1,11 @@
 import { createServer } from "node:net"
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Exit, Fiber, Layer, Option, Redacted } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import pg from "pg"
 import { afterAll, beforeAll, vi } from "vitest"
+import { readDatabaseUrl } from "../../../src/platform/settings/DatabaseUrl.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
+import { Hosts } from "../../../src/platform/storage/Hosts.ts"
 import { allDelivered, expectNothingLost } from "../../faults/History.ts"
 import { makeProvider } from "../../faults/Provider.ts"
 import { Randomness } from "../../faults/Randomness.ts"
@@ -63,7 +65,6 @@ describe("when its primary is killed and the replica promoted, the service", () 
 const pidOf = (sql: SqlClient.SqlClient) =>
   Effect.map(sql<{ pid: number }>`SELECT pg_backend_pid() AS pid`, ([row]) => row?.pid)
 
-/** A host that takes every connection and says nothing. */
 const silentHost = Effect.suspend(() => listening(createServer()))
 
 describe("a pool of connections", () => {
@@ -90,19 +91,29 @@ describe("a pool of connections", () => {
     const both = `${new URL(line.url).host},${new URL(other.url).host}`
     const sql = yield* connect(Redacted.value(url).replace(new URL(Redacted.value(url)).host, both))
     yield* pidOf(sql)
-    // It knows its server once it has asked it: an open connection alone may be one that looks for a server
-    const asking = sql`SELECT 1 FROM pg_stat_activity
-      WHERE datname = current_database() AND application_name LIKE '% watch' AND query = 'SELECT 1'`
-    yield* eventually(
-      "a question of the watch",
-      Effect.map(asking, ([row]) => Option.fromNullable(row))
-    )
     line.stall()
     other.mend()
     const unheard = yield* Effect.fork(pidOf(sql))
     const exit = yield* eventually("the end of a statement that has 90 seconds", Fiber.poll(unheard))
     expect(Exit.isFailure(exit)).toBe(true)
     expect(yield* pidOf(sql)).toBeGreaterThan(0)
+  })
+
+  it.scopedLive("is cut from a server that falls silent before the watch has reached it", function* () {
+    const { url } = yield* createTestDatabase()
+    const [line, other] = [yield* cuttableLine(Redacted.value(url)), yield* cuttableLine(Redacted.value(url))]
+    other.cut()
+    const both = `${new URL(line.url).host},${new URL(other.url).host}`
+    const target = yield* readDatabaseUrl(Redacted.value(url).replace(new URL(Redacted.value(url)).host, both), "write")
+    const hosts = new Hosts(target, "silent")
+    const client = new (hosts.clientsOf(pg.Client))({ connectionString: target.url })
+    yield* Effect.promise(() => client.connect())
+    line.stall()
+    other.mend()
+    const unheard = yield* Effect.fork(Effect.tryPromise(() => client.query("SELECT 1")))
+    yield* Effect.forkScoped(hosts.watch(pg.Client))
+    const exit = yield* eventually("the end of a statement without a time limit", Fiber.poll(unheard))
+    expect(Exit.isFailure(exit)).toBe(true)
   })
 
   it.scopedLive("does not use a connection again whose server became read-only, and says why no other", function* () {

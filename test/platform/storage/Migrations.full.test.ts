@@ -10,7 +10,6 @@ import { program } from "../../harness/Program.ts"
 import { createTestDatabase, type TestDatabase } from "../../harness/TestDatabase.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 
-/** A process's own connections. */
 const connect = ({ url }: TestDatabase) =>
   Effect.map(Layer.build(databaseLayer({ url, poolSize: 2 })), Context.get(SqlClient.SqlClient))
 

@@ -14,7 +14,6 @@ export const millisPerDay = 24 * 3600 * 1000
 
 export const daysAgo = (days: number) => new Date(Date.now() - days * millisPerDay)
 
-/** A process's own connections. */
 export const connect = ({ url }: TestDatabase, statementTimeout: Duration.DurationInput = "15 seconds", poolSize = 4) =>
   Effect.map(Layer.build(databaseLayer({ url, poolSize, statementTimeout })), Context.get(SqlClient.SqlClient))
 

@@ -31,7 +31,6 @@ const odd = [
 const setDefaults = (name: string, url: string | Redacted.Redacted, settings: ReadonlyArray<string>) =>
   tell(url, ...settings.map((setting) => `ALTER DATABASE ${escapeIdentifier(name)} SET ${setting}`))
 
-/** The message of a refused start. */
 const refusal = (url: Redacted.Redacted, directUrl?: Redacted.Redacted) =>
   Effect.flip(Effect.provide(migrate, databaseLayer(directUrl === undefined ? { url } : { url, directUrl }))).pipe(
     Effect.map(({ message }) => message)

@@ -1,9 +1,11 @@
 import { createServer } from "node:http"
+import { afterEach, vi } from "@effect/vitest"
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http"
 import { BasicTracerProvider, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { Effect, Layer } from "effect"
-import { LogLines } from "../../../src/platform/telemetry/LogLines.ts"
+import { type LogLine, LogLines } from "../../../src/platform/telemetry/LogLines.ts"
 import { openTelemetryLayer } from "../../../src/platform/telemetry/OpenTelemetry.ts"
+import { freePort } from "../../harness/FreePort.ts"
 import { listening } from "../../harness/Listening.ts"
 import { expect, it } from "../../harness/Tests.ts"
 
@@ -15,27 +17,52 @@ const answering = (body: string) => {
   return Effect.map(listening(server), (port) => `http://127.0.0.1:${port}/v1/traces`)
 }
 
-it.scopedLive("a collector that refuses a part is named in the log, without what it says", function* () {
-  const lines: Array<string> = []
-  const log = {
-    writes: () => true,
-    requests: false,
-    write: ({ message }: { message: string }) => lines.push(message)
-  }
+/** What the log says of an export to a collector: messages with their attributes. */
+const loggedOf = Effect.fnUntraced(function* (url: string) {
+  const lines: Array<unknown> = []
+  const write = ({ attributes, message }: LogLine) => lines.push([message, attributes])
   const signals = { traces: null, metrics: null, logs: null }
-  yield* Layer.build(Layer.provide(openTelemetryLayer(signals), Layer.succeed(LogLines, log)))
-  for (const [body, expected] of [
-    ["{}", []],
-    [
-      '{"partialSuccess":{"rejectedSpans":"1","errorMessage":"x-secret: 1"}}',
-      ["The collector has refused a part of the telemetry: see its log"]
-    ]
-  ] as const) {
-    const provider = new BasicTracerProvider({
-      spanProcessors: [new SimpleSpanProcessor(new OTLPTraceExporter({ url: yield* answering(body) }))]
-    })
-    provider.getTracer("test").startSpan("any").end()
-    yield* Effect.promise(() => provider.forceFlush().then(() => provider.shutdown()))
-    expect(lines).toEqual(expected)
+  const log = Layer.succeed(LogLines, { writes: () => true, requests: false, write })
+  yield* Layer.build(Layer.provide(openTelemetryLayer(signals), log))
+  const provider = new BasicTracerProvider({
+    spanProcessors: [new SimpleSpanProcessor(new OTLPTraceExporter({ url, timeoutMillis: 500 }))]
+  })
+  provider.getTracer("test").startSpan("any").end()
+  yield* Effect.promise(() =>
+    provider
+      .forceFlush()
+      .catch(() => {})
+      .then(() => provider.shutdown())
+  )
+  return lines
+})
+
+afterEach(() => {
+  vi.unstubAllEnvs()
+})
+
+it.scopedLive(
+  "a collector that refuses a part is named in the log with its words, but not the exporter's headers",
+  function* () {
+    vi.stubEnv("OTEL_EXPORTER_OTLP_HEADERS", "x-secret=a%20secret")
+    expect(yield* loggedOf(yield* answering("{}"))).toEqual([])
+    const refusal = { partialSuccess: { rejectedSpans: "1", errorMessage: "too old; got: a secret, a%20secret" } }
+    expect(yield* loggedOf(yield* answering(JSON.stringify(refusal)))).toEqual([
+      [
+        "The collector has refused a part of the telemetry",
+        { reason: JSON.stringify({ ...refusal.partialSuccess, errorMessage: "too old; got: …, …" }) }
+      ]
+    ])
   }
+)
+
+it.scopedLive("an export that fails is logged with its code and the collector's host", function* () {
+  const url = `http://127.0.0.1:${yield* freePort}/v1/traces`
+  vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+  expect(yield* loggedOf(url)).toEqual([
+    [
+      "Telemetry could not be exported: see the collector, and the OTEL_EXPORTER_OTLP_* variables",
+      { code: "ECONNREFUSED", collector: new URL(url).host }
+    ]
+  ])
 })

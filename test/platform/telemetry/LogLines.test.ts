@@ -1,8 +1,10 @@
 import { mkdtemp, open, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { SqlError } from "@effect/sql"
 import { Cause, ConfigProvider, Effect, Exit, FastCheck, Layer, Logger, LogLevel, Tracer } from "effect"
 import { vi } from "vitest"
+import { ServiceUnavailable } from "../../../src/platform/errors/Errors.ts"
 import { jsonLine, lineLogger, prettyLine } from "../../../src/platform/telemetry/LogForms.ts"
 import { loggingLayer } from "../../../src/platform/telemetry/Logging.ts"
 import { type LogLine, LogLines } from "../../../src/platform/telemetry/LogLines.ts"
@@ -103,6 +105,19 @@ describe("a log line", () => {
     })
     expect(failed).toMatchObject({ level: "ERROR", attributes: { cause: expect.stringContaining("the reason") } })
     expect(odd).toMatchObject({ level: "WARN", attributes: { detail: { name: "circle" } } })
+  })
+
+  it.effect("of an error has the whole chain of its causes", function* () {
+    const refused = Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" })
+    const cause = new AggregateError([refused], "no host")
+    const error = new ServiceUnavailable({ cause: new SqlError.SqlError({ cause, message: "not executed" }) })
+    const [logged] = yield* linesOf(Effect.logWarning("failed", error))
+    expect(logged?.attributes["detail"]).toMatchObject({
+      cause: {
+        message: "not executed",
+        cause: { message: "no host", errors: [{ message: "connect ECONNREFUSED", code: "ECONNREFUSED" }] }
+      }
+    })
   })
 })
 

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs"
+import { hostname } from "node:os"
 import { SqlError } from "@effect/sql"
 import { afterEach, describe, expect, vi } from "@effect/vitest"
 import { Data, Duration, Effect, Tracer } from "effect"
@@ -221,7 +222,14 @@ describe("telemetry", () => {
       metrics?.set("connected_payments.delivery.queue.oldest_due_age", 7, ["production"])
     }).pipe(Effect.provide(telemetryLayer))
     expect(collector.metric("http.server.request.duration").map(({ attributes }) => attributes)).toEqual([
-      { "http.request.method": "GET", "url.scheme": "http", "http.route": "/there", "http.response.status_code": 404 }
+      {
+        "http.request.method": "GET",
+        "url.scheme": "http",
+        "http.route": "/there",
+        "http.response.status_code": 404,
+        installation: "local",
+        role: "all"
+      }
     ])
     expect(collector.metric("connected_payments.delivery.queue.oldest_due_age")).toMatchObject([
       { value: 7, attributes: { environment: "production" } }
@@ -263,19 +271,33 @@ describe("telemetry", () => {
     expect(collector.logs().map(({ level }) => level)).toEqual(["INFO", "WARN", "WARN", "WARN"])
   })
 
-  it.scopedLive("takes its name from the environment where that has one, and tells processes apart", function* () {
+  it.scopedLive("names installation, role and process, or takes their names from the environment", function* () {
     const collector = yield* makeCollector
-    withVariables({
-      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces`,
-      OTEL_SERVICE_NAME: "another-name",
-      OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=blue%20green"
-    })
-    yield* Effect.void.pipe(Effect.withSpan("something"), Effect.provide(telemetryLayer))
-    expect(collector.spans()[0]?.resource).toMatchObject({
+    withVariables({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_SERVICE_NAME: "another-name" })
+    const resourceWith = (settings: Readonly<Record<string, string>>) => {
+      withVariables(settings)
+      return Effect.gen(function* () {
+        const metrics = yield* Metrics
+        metrics?.count("connected_payments.unhandled_rejection.count", [])
+      }).pipe(
+        Effect.withSpan("something"),
+        Effect.provide(telemetryLayer),
+        Effect.map(() => ({
+          resource: collector.spans().at(-1)?.resource,
+          labels: collector.metric("connected_payments.unhandled_rejection.count").at(-1)?.attributes
+        }))
+      )
+    }
+    const own = yield* resourceWith({ PUBLIC_URL: "https://payments.example/base", ROLES: "worker", PORT: "8082" })
+    expect(own.labels).toEqual({ installation: "payments.example", role: "worker" })
+    expect(own.resource).toMatchObject({
       "service.name": "another-name",
-      "deployment.environment.name": "blue green",
-      "service.instance.id": expect.stringMatching(/^[0-9a-f-]{36}$/)
+      "service.instance.id": `${hostname()}:8082`
     })
+    const named = "deployment.environment.name=blue%20green,service.namespace=eu"
+    const given = yield* resourceWith({ OTEL_RESOURCE_ATTRIBUTES: named })
+    expect(given.labels).toEqual({ installation: "eu", role: "worker" })
+    expect(given.resource).toMatchObject({ "deployment.environment.name": "blue green" })
   })
 
   it.live("that has no collector ends and takes nothing with it", function* () {

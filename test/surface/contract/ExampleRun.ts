@@ -20,7 +20,6 @@ import { png } from "../../payments/images/Pictures.ts"
  * most errors come up once. What is sent and answered becomes the examples of the OpenAPI document.
  */
 
-/** What the run sent and was answered. */
 export interface Recording {
   readonly exchanges: ReadonlyArray<{ readonly group: string; readonly name: string; readonly example: Example }>
   /** Answers of refused requests by the error's tag. */
@@ -34,7 +33,6 @@ type Parameter = string | number | boolean | ReadonlyArray<string>
 /** A call's path and query parameters, what it sends beside a body, and what it must answer. */
 interface Call extends RequestOptions {
   readonly parameters?: Readonly<Record<string, Parameter>>
-  /** A form's fields, in place of a body. */
   readonly form?: Readonly<Record<string, string>>
   /** Default: any 2xx. */
   readonly status?: number
@@ -61,7 +59,6 @@ const isPage = (answer: Answer) => /^(?:text\/html|image\/)/.test(answer.headers
 const answerOf = (answer: Answer): unknown =>
   answer.headers.get("content-type")?.startsWith("text/event-stream") === true ? answer.text : answer.json
 
-/** A caller who keeps what is sent and answered. */
 const makeRecorder = (service: TestService["Type"]) => {
   const exchanges: Array<Recording["exchanges"][number]> = []
   const refusals: Record<string, unknown> = {}
@@ -79,7 +76,6 @@ const makeRecorder = (service: TestService["Type"]) => {
       }
     })
 
-  /** Calls an operation with success, and keeps the exchange. */
   const call = (key: string, options: Call = {}): Effect.Effect<Answer> =>
     Effect.map(send(operationNamed(key), options), (answer) => {
       const { group, name } = operationNamed(key)
@@ -337,7 +333,7 @@ const sell = (recorder: Recorder, { key, organizationId }: Shop) =>
     const hidden = (name: string) => new RegExp(`name="${name}" value="([^"]*)"`).exec(shown.text)?.[1] ?? ""
     const version = hidden("version")
     recorder.replaced.set(version, "11ac111f56ed8ef4c863315644f14814")
-    yield* call("payPages.goOn", {
+    yield* call("payPages.submit", {
       parameters: { slug },
       form: { attempt: hidden("attempt"), version, q0: "2" },
       status: 303
@@ -468,6 +464,7 @@ const report = (
     const intent = yield* call("paymentIntents.get", at({ id: paid.paymentIntentId }))
     const charge = yield* call("charges.get", at({ id: textIn(intent, "latest_charge") }))
     yield* call("paymentIntents.list", at({ limit: 1 }))
+    yield* call("search.payments", { ...at(), body: { client_reference_id: "order-4711" } })
     yield* call("charges.list", at({ limit: 1, created_gte: Math.floor(Date.now() / 1000) - 86_400 }))
     yield* call("refunds.get", at({ id: paid.refundId }))
     yield* call("refunds.list", at({ charge: textIn(charge, "id") }))

@@ -8,7 +8,6 @@ import type { Tools } from "../../../src/surface/mcp/Tools.ts"
 
 /** What a caller writes in one place of a request. */
 export interface RequestPart {
-  /** E.g. `POST /identity/api-keys body`. */
   readonly name: string
   readonly place: "body" | "path" | "query" | "header"
   readonly method: string

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { guideNames, guidePath } from "../../../src/surface/docs/Guides.ts"
+import { guidePaths } from "../../../src/surface/docs/GuidePages.ts"
 import { browserNote, hasBrowser, openBrowser } from "../../harness/Browser.ts"
 import { onSharedService, TestService } from "../../harness/TestService.ts"
 
@@ -29,6 +29,21 @@ onSharedService("the guides", (it) => {
       await page.getByRole("link", { name: "Operating it: A lost master key" }).click()
       await page.waitForURL(`${baseUrl}/docs/operating#a-lost-master-key`)
 
+      await page.getByRole("searchbox").fill("success_url")
+      await page.keyboard.press("Enter")
+      await page.getByRole("link", { name: "Checkout sessions: Create a checkout session" }).click()
+      await page.waitForURL(`${baseUrl}/docs/reference/checkout-sessions#create`)
+      await page
+        .getByText("POST /v2/organizations/{organizationId}/provider/checkout/sessions", { exact: true })
+        .waitFor()
+      // Errors can be opened without a script
+      const problem = page.getByRole("link", { name: "idempotency_key_reused" }).first()
+      expect(await problem.isVisible()).toBe(false)
+      await page.getByText("Errors", { exact: true }).and(page.locator("summary")).first().click()
+      await problem.click()
+      await page.waitForURL(`${baseUrl}/docs/errors#idempotency_key_reused`)
+      expect(await page.locator("script").count()).toBe(0)
+
       for (const colorScheme of ["light", "dark"] as const) {
         await page.emulateMedia({ colorScheme })
         const colors = await page.evaluate(
@@ -41,7 +56,7 @@ onSharedService("the guides", (it) => {
         )
       }
       await page.setViewportSize({ width: 360, height: 740 })
-      for (const path of ["/docs", ...guideNames.map(guidePath), "/docs/search?q=key"]) {
+      for (const path of [...guidePaths, "/docs/search?q=key"].filter((one) => !one.endsWith(".css"))) {
         await page.goto(`${baseUrl}${path}`)
         expect([path, await page.evaluate("document.documentElement.scrollWidth")]).toEqual([path, 360])
       }

@@ -95,7 +95,7 @@ onSharedService("the guides", (it) => {
       ["test card", "getting-started"],
       ["resend", "endpoints"],
       ["redeliver", "getting-started"],
-      ["replay", "endpoints"],
+      ["replay", "endpoints|reference/event-replays"],
       ["webhook secret", "getting-started|receiving-events|endpoints|verifying"],
       ["rotate secret", "endpoints"],
       ["stripe listen", "getting-started"],
@@ -113,10 +113,15 @@ onSharedService("the guides", (it) => {
       ["test mode", "getting-started"],
       ["tolerance", "receiving-events|verifying"],
       ["duplicate events", "receiving-events"],
-      ["refund failed", "receiving-events|events"]
+      ["refund failed", "receiving-events|events"],
+      ["success_url", "reference/checkout-sessions"],
+      ["checkout/sessions", "reference/checkout-sessions"],
+      ["expire a session", "reference/checkout-sessions"],
+      ["max quantity", "reference/checkout-pages"],
+      ["re-send delivery", "reference/deliveries"]
     ] as const) {
       const { text } = yield* request("GET", `/docs/search?q=${encodeURIComponent(query)}`)
-      const found = [...(text.split('<ol class="found">')[1] ?? "").matchAll(/<li><a href="\/docs\/([a-z-]+)/g)]
+      const found = [...(text.split('<ol class="found">')[1] ?? "").matchAll(/<li><a href="\/docs\/([a-z/-]+)/g)]
       const first = found.slice(0, 5).map(([, name]) => name)
       if (!first.some((name) => guide.split("|").includes(name ?? ""))) missed.push(`${query}: ${first.join(", ")}`)
     }

@@ -8,7 +8,6 @@ import { type Answer, inDatabase, onService, type RequestOptions, TestService } 
 import { expectFailure } from "./Refusals.ts"
 import { idOf } from "./Samples.ts"
 
-/** A record as the API shows it. */
 interface Shown {
   readonly id: string
   readonly environment: string | null

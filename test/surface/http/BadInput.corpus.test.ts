@@ -97,8 +97,29 @@ const get = (path: string) =>
 const refused = (fields: ReadonlyArray<string>) => ({ status: 422, code: "validation_failed", fields })
 
 /** Refused requests don't mind each other: some of them are sent at once. */
-const eachOf = <A, E, R>(attempts: ReadonlyArray<A>, send: (attempt: A) => Effect.Effect<unknown, E, R>) =>
-  Effect.forEach(someOf(attempts), send, { concurrency: 8, discard: true })
+const eachOf = <A, E, R>(
+  attempts: ReadonlyArray<A>,
+  send: (attempt: A) => Effect.Effect<unknown, E, R>,
+  turn?: number
+) => Effect.forEach(someOf(attempts, turn), send, { concurrency: 8, discard: true })
+
+const unsupported = { status: 415, code: "unsupported_media_type", fields: [] }
+
+/** What an operation without a body refuses as one; media types other than JSON's are given. */
+const unreadBodies: ReadonlyArray<
+  Parameters<typeof expectFailure>[1] & { readonly raw: string; readonly type?: Readonly<Record<string, string>> }
+> = [
+  { raw: '{"at_period_end":true,"foo":1}', ...refused(["at_period_end", "foo"]) },
+  ...["{", "[]", "7", '"text"', "[{}]", "\0"].map((raw) => ({ raw, ...refused([]) })),
+  { raw: "{}", type: {}, ...unsupported },
+  { raw: "a=b", type: { "content-type": "text/plain" }, ...unsupported },
+  { raw: `{"a":"${"x".repeat(300_000)}"}`, status: 413, code: "payload_too_large" },
+  {
+    raw: JSON.stringify(Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`k${index}`, 1]))),
+    status: 422,
+    code: "validation_failed"
+  }
+]
 
 /** Values out of bounds for each body field with bounds: what is put over the good body, and what is named. */
 const outOfBounds: Readonly<
@@ -448,8 +469,8 @@ const queryFields = (operation: Operation): ReadonlyArray<string> =>
   })
 
 onSharedService("bad input", (it) => {
-  it.layer(Fixture.layer, { timeout: "60 seconds" })("to every operation", (it) => {
-    for (const operation of authenticatedOperations) {
+  it.layer(Fixture.layer, { timeout: "4 minutes" })("to every operation", (it) => {
+    for (const [turn, operation] of authenticatedOperations.entries()) {
       const name = operationKey(operation.method, operation.path)
       const { attempt, expectNoChange } = attemptsThatChangeNothing()
       const payload = Option.getOrUndefined(operation.endpoint.payloadSchema)
@@ -498,20 +519,18 @@ onSharedService("bad input", (it) => {
             const { things } = yield* Fixture
             const path = pathOf(operation, organization.id, things)
             const { headers } = optionsOf(operation, things)
-            const json = { "content-type": "application/json" }
-            const send = (raw: string, type: Readonly<Record<string, string>> = json) =>
-              sendWithBody(operation.method, path, { "x-api-key": organization.testKey, ...headers, ...type }, raw)
-            expectFailure(yield* send('{"at_period_end":true,"foo":1}'), refused(["at_period_end", "foo"]))
-            yield* eachOf(["{", "[]", "7", '"text"', "[{}]", "\0"], (raw) =>
-              Effect.map(send(raw), (answer) => expectFailure(answer, refused([]), raw))
+            yield* eachOf(
+              unreadBodies,
+              ({ raw, type = { "content-type": "application/json" }, ...refusal }) =>
+                Effect.map(
+                  sendWithBody(operation.method, path, { "x-api-key": organization.testKey, ...headers, ...type }, raw),
+                  (answer) => {
+                    expectFailure(answer, refusal, raw.slice(0, 100))
+                    expect(answer.text.length).toBeLessThan(2000)
+                  }
+                ),
+              turn
             )
-            const unsupported = { status: 415, code: "unsupported_media_type", fields: [] }
-            expectFailure(yield* send("{}", {}), unsupported, "without a type")
-            expectFailure(yield* send("a=b", { "content-type": "text/plain" }), unsupported)
-            expectFailure(yield* send(`{"a":"${"x".repeat(300_000)}"}`), { status: 413, code: "payload_too_large" })
-            const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`k${index}`, 1]))
-            const answer = yield* send(JSON.stringify(many))
-            expect([answer.status, answer.text.length < 2000]).toEqual([422, true])
           })
         )
       }

@@ -70,32 +70,5 @@ onService()(`in a browser${browserNote}`, (it) => {
         await page.getByRole("heading", { name: "Errors", exact: true }).waitFor()
       })
     })
-
-    it.scoped.skipIf(!hasBrowser)("the documents show the operations, and load nothing from elsewhere", function* () {
-      const { baseUrl } = yield* TestService
-      const browser = yield* Browser
-      yield* Effect.promise(async () => {
-        const page = await browser.newPage()
-        const elsewhere: Array<string> = []
-        const complaints: Array<string> = []
-        page.on("console", (message) => {
-          if (message.type() === "error") complaints.push(message.text())
-        })
-        page.on("request", (request) => {
-          if (!request.url().startsWith(baseUrl) && !request.url().startsWith("data:")) {
-            elsewhere.push(request.url())
-          }
-        })
-        await page.goto(`${baseUrl}/docs/reference`)
-        await page.getByText("Create a product").first().waitFor({ state: "attached", timeout: 60_000 })
-        expect(elsewhere).toEqual([])
-        // A policy that the page does not keep to is an error in the console
-        expect(complaints).toEqual([])
-        // What is visible leads nowhere else
-        const links = await page.locator("a[href^='http']:visible").evaluateAll((all) => all.map((a) => a.outerHTML))
-        expect(links.filter((link) => !link.includes(baseUrl))).toEqual([])
-        expect(await page.getByText(/Open API Client|Generate SDKs/).count()).toBe(0)
-      })
-    })
   })
 })

@@ -39,7 +39,8 @@ const recordKeys = [
   "name",
   "previousSecretExpiresAt",
   "updatedAt",
-  "url"
+  "url",
+  "warnings"
 ]
 
 const uuid7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
@@ -49,6 +50,31 @@ const listed = (json: Record<string, unknown>): ReadonlyArray<Record<string, unk
   Array.isArray(json["data"]) ? json["data"] : []
 
 onSharedService("endpoints", (it) => {
+  it.effect("say which subscribed types their filters never let through", function* () {
+    const { create, send } = yield* newCaller
+    const events = ["payment.succeeded", "checkout.completed", "account.updated"]
+    const warned = (filters: object, json: Record<string, unknown>) => {
+      expect(json["filters"]).toEqual(filters)
+      return Array.isArray(json["warnings"]) ? json["warnings"].map((text) => String(text).split(" ")[0]) : []
+    }
+    const products = { products: ["prod_1"] }
+    const created = yield* create({ events, filters: products })
+    expect(warned(products, created.json)).toEqual(["payment.succeeded", "account.updated"])
+    expect(created.json["warnings"]).toContain(
+      "payment.succeeded is never received: its events lack what the filter products reads."
+    )
+    expect(listed((yield* send("GET")).json)[0]?.["warnings"]).toEqual(created.json["warnings"])
+    const money = { currencies: ["brl"] }
+    const changed = yield* send("PATCH", `/${created.json["id"]}`, { body: { filters: money } })
+    expect(warned(money, changed.json)).toEqual(["account.updated"])
+    // Sessions alone have the key of checkout pages
+    const page = { metadata: { svc_checkout_page: "0199c0de-0000-7000-8000-000000000012" } }
+    const onPages = yield* send("PATCH", `/${created.json["id"]}`, { body: { filters: page } })
+    expect(warned(page, onPages.json)).toEqual(["payment.succeeded", "account.updated"])
+    const open = yield* send("PATCH", `/${created.json["id"]}`, { body: { filters: { metadata: { a: "b" } } } })
+    expect(warned({ metadata: { a: "b" } }, open.json)).toEqual(["account.updated"])
+  })
+
   it.effect("are shown as the documented record, with the secret on creation alone", function* () {
     const { create, send } = yield* newCaller
     const created = yield* create({ name: "  Orders  ", events: ["payment.failed", "payment.succeeded"] })
@@ -62,6 +88,7 @@ onSharedService("endpoints", (it) => {
       events: ["payment.failed", "payment.succeeded"],
       filters: {},
       active: true,
+      warnings: [],
       previousSecretExpiresAt: null
     })
     expect(record["id"]).toMatch(uuid7)
@@ -165,8 +192,10 @@ onSharedService("endpoints", (it) => {
         yield* sql`LOCK TABLE payments.deliveries IN ACCESS EXCLUSIVE MODE`
         const answers = yield* Effect.fork(
           Effect.all(
-            // Again if a busy machine holds the table for longer than a list waits for its turn
-            Array.from({ length: 20 }, () => Effect.repeat(send("GET"), { until: ({ status }) => status !== 429 })),
+            // Again if a busy machine holds the table for longer than a list waits for its turn, or a count for the table
+            Array.from({ length: 20 }, () =>
+              Effect.repeat(send("GET"), { until: ({ status }) => status !== 429 && status !== 503 })
+            ),
             { concurrency: "unbounded" }
           )
         )

@@ -57,7 +57,7 @@ onSharedService("every failure", (it) => {
       "/docs/getting-started",
       "/docs/search",
       "/docs/reference",
-      "/docs/reference.js",
+      "/docs/reference/products",
       "/openapi.json",
       "/checkout/success",
       "/checkout/canceled"

@@ -40,7 +40,6 @@ const busy = (ast: SchemaAST.AST): unknown => {
   return Object.fromEntries([...known, ...pairs, ["unknown", 0]])
 }
 
-/** So many half characters. */
 const halves = (count: number): string => `${'"\\ud800",'.repeat(count - 1)}"\\ud800"`
 
 const harmless = JSON.stringify({ nothing: "x".repeat(maxJsonBytes - 1000) })

@@ -82,7 +82,10 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
       createdAt: expect.any(String),
       finishedAt: null,
       lastHttpStatus: 503,
-      lastErrorCode: "http_error"
+      lastErrorCode: "http_error",
+      paymentId: expect.stringMatching(/^pi_/),
+      amount: expect.any(Number),
+      currency: expect.stringMatching(/^[a-z]{3}$/)
     })
     expect(yield* stored(id)).toMatchObject({ state: "queued", attempt_count: 6, ...waitingFor(6) })
     expect((yield* asTenant(tenant, "GET", `/deliveries/${id}`)).json).toMatchObject(answer.json)

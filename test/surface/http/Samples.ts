@@ -41,11 +41,8 @@ export interface Things {
   readonly deletableCheckoutPageId: string
 }
 
-/** One good request of an operation. */
 interface Sample {
-  /** What the contract says that the operation needs. */
   readonly permission: Permission
-  /** Which of a tenant's things the path names. */
   readonly id?: keyof Things
   readonly body?: (things: Things) => Readonly<Record<string, unknown>>
   readonly query?: string
@@ -80,6 +77,7 @@ export const samples: Readonly<Record<string, Sample>> = {
   [`GET ${P}/checkout/sessions/:id`]: { permission: "payments:read", id: "sessionId" },
   [`GET ${P}/checkout/sessions/:id/line-items`]: { permission: "payments:read", id: "sessionId" },
   [`POST ${P}/checkout/sessions/:id/expire`]: { permission: "payments:write", id: "sessionId" },
+  [`POST ${P}/search`]: { permission: "payments:read", body: () => ({ client_reference_id: "order-1" }) },
   [`POST ${P}/promotion-codes`]: {
     permission: "coupons:write",
     body: () => ({

@@ -30,7 +30,6 @@ const whileLocked = <A, E, R>(tables: ReadonlyArray<string>, effect: Effect.Effe
     return yield* Effect.ensuring(effect, Effect.orDie(sql`ROLLBACK`))
   }).pipe(Effect.scoped)
 
-/** How many statements wait for a lock. */
 const waiting = Effect.map(
   inDatabase<{ count: number }>`
     SELECT count(DISTINCT l.pid)::int AS count FROM pg_locks l JOIN pg_database d ON d.oid = l.database
@@ -53,7 +52,6 @@ const searches = ({ endpointId, eventId }: { readonly endpointId: string; readon
   "/statistics"
 ]
 
-/** A tenant with an endpoint and an event. */
 const makeActive = Effect.gen(function* () {
   const tenant = yield* makeTenant
   const { id } = yield* subscribe(tenant)

@@ -46,7 +46,6 @@ const keepLog = (lines: Array<LogLine>) =>
     Logger.minimumLogLevel(LogLevel.All)
   )
 
-/** Starts the service's API; it ends with the scope. */
 export const startService = (
   options: Pick<ServiceOptions, "databaseUrl" | "databaseReadUrl" | "provider"> & {
     readonly settings?: Partial<ServiceOptions["settings"]>

@@ -28,7 +28,6 @@ const testsOf = (endpointId: string) =>
   inDatabase<{ id: string; eventId: string; state: string }>`
     SELECT id, event_id AS "eventId", state FROM payments.deliveries WHERE endpoint_id = ${endpointId} AND test`
 
-/** Waits until the endpoint's only delivery has ended. */
 const ended = (endpointId: string) =>
   eventually(
     "the end of the test's delivery",
@@ -53,7 +52,8 @@ onSharedService("a synthetic test", (it) => {
             id: expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
             eventId: expect.stringMatching(/^svc_test_evt_[A-Za-z0-9_-]+$/),
             state: "queued",
-            test: true
+            test: true,
+            warnings: []
           })
           const request = yield* received(consumer, index + 1)
           const event = verifyWebhook({
@@ -138,8 +138,12 @@ onSharedService("a synthetic test", (it) => {
     const { consumer, rotate, secret, send, test } = yield* makeDestination()
     yield* send("PATCH", "", { body: { filters: { currencies: ["usd"], amountMin: 1_000_000 } } })
     const rotated = String((yield* rotate()).json["signingSecret"])
-    expect((yield* test("payment.succeeded")).status).toBe(200)
+    expect((yield* test("payment.succeeded")).json["warnings"]).toEqual([])
     const request = yield* withWorker(received(consumer, 1))
+    yield* send("PATCH", "", { body: { filters: { products: ["prod_1"] } } })
+    expect((yield* test("payment.succeeded")).json["warnings"]).toEqual([
+      expect.stringContaining("payment.succeeded is never received")
+    ])
     expect([rotated, secret].map((one) => verifies(request, one))).toEqual([true, true])
   })
 

@@ -2,7 +2,6 @@ import { connect, type Socket } from "node:net"
 import { Effect, type Scope } from "effect"
 import { TestService } from "../../harness/TestService.ts"
 
-/** A plain connection, with all that came over it. */
 export interface Wire {
   readonly socket: Socket
   readonly received: () => string
@@ -41,7 +40,6 @@ export const open = (
     )
   )
 
-/** The status of each answer, in their order. */
 export const statusesIn = (received: string) =>
   [...received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => status)
 

@@ -115,11 +115,34 @@ onSharedService("the tools for payments", (it) => {
       ["list_payouts", {}, "/payouts"]
     ]
     for (const [tool, args, path] of reads) {
-      const { isError, json } = yield* mcp.call(tool, args)
+      const lists = tool.startsWith("list_")
+      const { isError, json } = yield* mcp.call(tool, lists ? { ...args, full: true } : args)
       const overRest = yield* tenant.get(path)
       expect([tool, isError, overRest.status]).toEqual([tool, false, 200])
       expect([tool, json]).toEqual([tool, overRest.json])
+      if (!lists) continue
+      // Shorter for a model, unless it asks for all: an item is at most 150 tokens, of about four characters
+      const compact = yield* mcp.call(tool, args)
+      expect([tool, dataOf(compact.json).map(({ id }) => id)]).toEqual([tool, dataOf(json).map(({ id }) => id)])
+      for (const item of dataOf(compact.json)) expect(JSON.stringify(item).length, tool).toBeLessThan(600)
     }
+
+    expect((yield* mcp.call("list_charges")).json).toEqual({
+      data: [
+        {
+          id: expect.stringMatching(/^ch_/),
+          amount: 3000,
+          amount_refunded: 1000,
+          created: expect.any(Number),
+          currency: "brl",
+          paid: true,
+          payment_intent,
+          refunded: false,
+          status: "succeeded"
+        }
+      ],
+      has_more: false
+    })
 
     const other = yield* call("create_checkout_session", {
       mode: "payment",
@@ -299,9 +322,17 @@ onSharedService("the tools for payments", (it) => {
       expect([tool, isError, json]).toEqual([tool, false, (yield* tenant.get(path)).json])
     }
     expect(yield* call("update_checkout_page", { id: page.id, active: true })).toMatchObject({ active: true })
+    const gone = { id: other.id, idempotencyKey: "delete-the-page" }
+    for (const _ of [1, 2]) expect(yield* call("delete_checkout_page", gone)).toEqual({ id: other.id, deleted: true })
+    const overRest = yield* tenant.send("DELETE", `/checkout-pages/${other.id}`, {
+      headers: { "idempotency-key": gone.idempotencyKey }
+    })
+    expect([overRest.status, overRest.text, overRest.headers.get("idempotent-replayed")]).toEqual([204, "", "true"])
+    const again = yield* mcp.call("delete_checkout_page", { id: other.id })
+    expect(again).toMatchObject({ isError: true, json: { code: "resource_not_found" } })
     expect(yield* tenant.audited).toEqual(expect.arrayContaining([`checkout_page.created ${page.id}`]))
     const strangers = yield* overHttp(service.baseUrl, (yield* newTenant).key)
-    for (const tool of ["get_checkout_page", "update_checkout_page"]) {
+    for (const tool of ["get_checkout_page", "update_checkout_page", "delete_checkout_page"]) {
       const { isError, json } = yield* strangers.call(tool, { id: page.id })
       expect([tool, isError, json["code"]]).toEqual([tool, true, "resource_not_found"])
     }

@@ -4,7 +4,7 @@ import { OpenApi } from "@effect/platform"
 import { expect } from "@effect/vitest"
 import { Effect, Option, Predicate } from "effect"
 import { eventTypes } from "../../../src/events/Catalog.ts"
-import { Api } from "../../../src/surface/contract/Api.ts"
+import { Api, operations } from "../../../src/surface/contract/Api.ts"
 import { toolSets } from "../../../src/surface/mcp/ToolFilter.ts"
 import { verifyWebhook } from "../../../src/webhooks/index.ts"
 import { makeDestination, payment } from "../../destinations/endpoints/Delivering.ts"
@@ -40,6 +40,23 @@ const rows = (json: Record<string, unknown>): ReadonlyArray<Record<string, unkno
   return Array.isArray(data) ? data.filter(Predicate.isRecord) : []
 }
 
+const words = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/** The tools of the provider's operations, by what they do to what: `list_products`, `cancel_subscription`. */
+const providerTools = operations.flatMap(({ group, method, name, path }) => {
+  const [, below] = /\{organizationId\}(\/provider\/.*)$/.exec(path.replaceAll(/:(\w+)/g, "{$1}")) ?? []
+  if (below === undefined || group === "productImages") return []
+  const [all, one] = [words(group), words(group).replace(/s$/, "")]
+  const named: Readonly<Record<string, string>> = {
+    list: `list_${all}`,
+    payments: "search_payments",
+    lineItems: `list_${one}_line_items`
+  }
+  const ofAccount = name === "get" ? "get_account" : `get_${words(name)}`
+  const tool = group === "account" ? ofAccount : (named[name] ?? `${name}_${one}`)
+  return [[tool, [method.toLowerCase(), below] as const] as const]
+})
+
 /** The operation of the HTTP API that a tool with arguments stands for. */
 const operationOfTool: Readonly<Record<string, readonly [method: string, path: string]>> = {
   create_webhook_endpoint: ["post", "/integrations/endpoints"],
@@ -57,58 +74,12 @@ const operationOfTool: Readonly<Record<string, readonly [method: string, path: s
   retry_webhook_delivery: ["post", "/integrations/deliveries/{id}/retry"],
   recover_webhook_endpoint: ["post", "/integrations/endpoints/{id}/recover"],
   list_webhook_recoveries: ["get", "/integrations/endpoints/{id}/recoveries"],
-  list_products: ["get", "/provider/products"],
-  get_product: ["get", "/provider/products/{id}"],
-  create_product: ["post", "/provider/products"],
-  update_product: ["patch", "/provider/products/{id}"],
-  list_prices: ["get", "/provider/prices"],
-  get_price: ["get", "/provider/prices/{id}"],
-  create_price: ["post", "/provider/prices"],
-  update_price: ["patch", "/provider/prices/{id}"],
-  list_checkout_sessions: ["get", "/provider/checkout/sessions"],
-  get_checkout_session: ["get", "/provider/checkout/sessions/{id}"],
-  list_checkout_session_line_items: ["get", "/provider/checkout/sessions/{id}/line-items"],
-  create_checkout_session: ["post", "/provider/checkout/sessions"],
-  expire_checkout_session: ["post", "/provider/checkout/sessions/{id}/expire"],
-  list_payment_links: ["get", "/provider/payment-links"],
-  get_payment_link: ["get", "/provider/payment-links/{id}"],
-  list_payment_link_line_items: ["get", "/provider/payment-links/{id}/line-items"],
-  create_payment_link: ["post", "/provider/payment-links"],
-  update_payment_link: ["patch", "/provider/payment-links/{id}"],
-  list_checkout_pages: ["get", "/provider/checkout-pages"],
-  get_checkout_page: ["get", "/provider/checkout-pages/{id}"],
-  create_checkout_page: ["post", "/provider/checkout-pages"],
-  update_checkout_page: ["patch", "/provider/checkout-pages/{id}"],
-  list_promotion_codes: ["get", "/provider/promotion-codes"],
-  get_promotion_code: ["get", "/provider/promotion-codes/{id}"],
-  create_promotion_code: ["post", "/provider/promotion-codes"],
-  update_promotion_code: ["patch", "/provider/promotion-codes/{id}"],
-  list_payment_intents: ["get", "/provider/payment-intents"],
-  get_payment_intent: ["get", "/provider/payment-intents/{id}"],
-  list_charges: ["get", "/provider/charges"],
-  get_charge: ["get", "/provider/charges/{id}"],
-  list_refunds: ["get", "/provider/refunds"],
-  get_refund: ["get", "/provider/refunds/{id}"],
-  create_refund: ["post", "/provider/refunds"],
-  list_disputes: ["get", "/provider/disputes"],
-  get_dispute: ["get", "/provider/disputes/{id}"],
-  list_customers: ["get", "/provider/customers"],
-  get_customer: ["get", "/provider/customers/{id}"],
-  list_subscriptions: ["get", "/provider/subscriptions"],
-  get_subscription: ["get", "/provider/subscriptions/{id}"],
-  update_subscription: ["patch", "/provider/subscriptions/{id}"],
-  cancel_subscription: ["post", "/provider/subscriptions/{id}/cancel"],
-  get_account: ["get", "/provider/account"],
-  get_balance: ["get", "/provider/balance"],
-  get_payout_settings: ["get", "/provider/payout-settings"],
-  list_balance_transactions: ["get", "/provider/balance-transactions"],
-  list_payouts: ["get", "/provider/payouts"],
-  get_payout: ["get", "/provider/payouts/{id}"],
   list_webhook_events: ["get", "/integrations/events"],
   get_webhook_event: ["get", "/integrations/events/{id}"],
   replay_webhook_events: ["post", "/integrations/endpoints/{id}/replay"],
   list_webhook_replays: ["get", "/integrations/endpoints/{id}/replays"],
-  cancel_webhook_replay: ["post", "/integrations/endpoints/{id}/replays/{replayId}/cancel"]
+  cancel_webhook_replay: ["post", "/integrations/endpoints/{id}/replays/{replayId}/cancel"],
+  ...Object.fromEntries(providerTools)
 }
 
 /** What an argument is called in HTTP, where it is called something else. */
@@ -204,7 +175,7 @@ onService()("the tool server", (it) => {
     )
     expect(new Set(names).size).toBe(names.length)
     for (const { annotations, description = "", inputSchema, name, outputSchema, title } of tools) {
-      const reads = /^(list|get)_/.test(name)
+      const reads = /^(list|get|search)_/.test(name)
       const { idempotentHint, openWorldHint, readOnlyHint } = annotations ?? {}
       expect([name, readOnlyHint, typeof openWorldHint]).toEqual([name, reads, "boolean"])
       expect([name, typeof idempotentHint]).toEqual([name, reads ? "undefined" : "boolean"])
@@ -225,6 +196,7 @@ onService()("the tool server", (it) => {
       "cancel_subscription",
       "cancel_webhook_replay",
       "create_refund",
+      "delete_checkout_page",
       "delete_webhook_endpoint",
       "expire_checkout_session",
       "rotate_webhook_secret",
@@ -246,6 +218,7 @@ onService()("the tool server", (it) => {
       "create_product",
       "create_promotion_code",
       "create_refund",
+      "delete_checkout_page",
       "delete_webhook_endpoint",
       "expire_checkout_session",
       "set_webhook_endpoint_active",
@@ -384,6 +357,8 @@ onService()("the tool server", (it) => {
       const documented = fieldsOf(...operation)
       expect([name, description?.includes(permissionOf(...operation))]).toEqual([name, true])
       for (const [argument, schema] of Object.entries(inputSchema.properties ?? {})) {
+        // How much of an answer the model wants to read is no question over HTTP
+        if (argument === "full") continue
         const field = inJson(documented[nameInHttp[argument] ?? argument])
         expect([name, argument, boundsIn(schema)]).toEqual([name, argument, boundsIn(field)])
         if (JSON.stringify(boundsIn(schema)) !== "{}") compared.push(`${name}.${argument}`)

@@ -107,7 +107,6 @@ const Visit = () => {
   )
 }
 
-/** The workspace's connected account: its status, links to the provider, payouts and return pages. */
 export default function Account() {
   const { can, environment } = useWorkspace()
   const connection = useQuery(`${environment}/account`, (signal) => call("accountConnection", "get", {}, { signal }))

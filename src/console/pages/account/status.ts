@@ -55,7 +55,6 @@ export const statusWords = ({ chargesEnabled, payoutsEnabled, requirements, stat
 /** Whether an account is linked, even if it can't charge yet. */
 export const isLinked = ({ status }: Connection): boolean => status === "connected" || status === "onboarding"
 
-/** Whether the account's owner must supply something at the provider. */
 export const needsOwner = ({ requirements, status }: Connection): boolean =>
   status === "onboarding" || (status === "connected" && requirements.currentlyDueCount + requirements.pastDueCount > 0)
 

@@ -68,20 +68,110 @@ const actionLabels: Readonly<Record<string, string>> = {
 const actionWords = (action: string): string =>
   Object.hasOwn(actionLabels, action) ? (actionLabels[action] ?? action) : action
 
-export default function AuditLog() {
-  const { can, environment } = useWorkspace()
-  const [filters, change] = useUrlState("action", "author", "from", "to")
+const filterNames = ["action", "author", "from", "to"] as const
+
+type AuditFilters = ReturnType<typeof useUrlState<(typeof filterNames)[number]>>
+
+const FilterRow = ({ change, filters }: { readonly filters: AuditFilters[0]; readonly change: AuditFilters[1] }) => {
+  const members = useMembers().data?.data
+  const filtered = Object.values(filters).some((value) => value !== "")
+  // A link may name a former member or a key
+  const isOther = filters.author !== "" && members?.every(({ personId }) => personId !== filters.author) !== false
+  return (
+    <Filters onClear={filtered ? () => change({ action: "", author: "", from: "", to: "" }) : undefined}>
+      <SelectField
+        name="action"
+        label="Action"
+        value={filters.action}
+        onChange={(action) => change({ action })}
+        options={[
+          { value: "", label: "All" },
+          ...Object.entries(actionLabels).map(([value, label]) => ({ value, label }))
+        ]}
+      />
+      <SelectField
+        name="author"
+        label="Person"
+        value={filters.author}
+        onChange={(author) => change({ author })}
+        options={[
+          { value: "", label: "All" },
+          ...(members ?? []).map(({ email, personId }) => ({ value: personId, label: email })),
+          ...(isOther ? [{ value: filters.author, label: filters.author }] : [])
+        ]}
+      />
+      <DayFields from={filters.from} to={filters.to} onChange={change} />
+    </Filters>
+  )
+}
+
+const Records = ({ filters }: { readonly filters: AuditFilters[0] }) => {
+  const { environment } = useWorkspace()
   const authorName = useAuthorNames()
-  const members = useMembers()
   const query = {
     ...filled({ action: filters.action, author_id: filters.author }),
     ...createdWithin(filters.from, filters.to)
   }
   const records = usePages(
-    can("audit-log:read") ? `${environment}/audit-log/${JSON.stringify(query)}` : null,
+    `${environment}/audit-log/${JSON.stringify(query)}`,
     (page, signal) => call("audit", "list", { urlParams: { ...page, ...query } }, { signal }),
     { limit: 50 }
   )
+  return (
+    <PagedTable
+      list={records}
+      empty={
+        Object.keys(query).length > 0 ? (
+          <Empty title="Nothing matches these filters">
+            <p>Widen the time, or choose another action.</p>
+          </Empty>
+        ) : (
+          <Empty title="Nothing is recorded yet">
+            <p>From now on every change leaves a record here.</p>
+          </Empty>
+        )
+      }
+      caption="Recorded changes, newest first"
+      columns={[
+        {
+          head: "When",
+          cell: ({ at, requestId }) => (
+            <>
+              <Time at={at} exact />
+              {requestId === "" ? null : (
+                <span class="audit-request">
+                  <Id value={requestId} />
+                </span>
+              )}
+            </>
+          )
+        },
+        { head: "Who", cell: ({ author }) => authorName(author) },
+        {
+          head: "What",
+          cell: ({ action, environment: place }) => (
+            <span class="row">
+              {actionWords(action)}
+              {place === null ? <Badge>Organization</Badge> : null}
+            </span>
+          )
+        },
+        {
+          head: "Object",
+          cell: ({ target }) => (
+            <>
+              {plainWords(target.type)} <Id value={target.id} />
+            </>
+          )
+        }
+      ]}
+    />
+  )
+}
+
+export default function AuditLog() {
+  const { can } = useWorkspace()
+  const [filters, change] = useUrlState(...filterNames)
   if (!can("audit-log:read")) {
     return (
       <Page title="Audit log">
@@ -91,88 +181,13 @@ export default function AuditLog() {
       </Page>
     )
   }
-  const filtered = Object.values(filters).some((value) => value !== "")
   return (
     <Page
       title="Audit log"
       lead="Every change in this workspace and in the organization as a whole: who made it, and in which request."
     >
-      <Filters onClear={filtered ? () => change({ action: "", author: "", from: "", to: "" }) : undefined}>
-        <SelectField
-          name="action"
-          label="Action"
-          value={filters.action}
-          onChange={(action) => change({ action })}
-          options={[
-            { value: "", label: "All" },
-            ...Object.entries(actionLabels).map(([value, label]) => ({ value, label }))
-          ]}
-        />
-        <SelectField
-          name="author"
-          label="Person"
-          value={filters.author}
-          onChange={(author) => change({ author })}
-          options={[
-            { value: "", label: "All" },
-            ...(members.data?.data ?? []).map(({ email, personId }) => ({ value: personId, label: email })),
-            // A link may name a former member or a key
-            ...(filters.author !== "" &&
-            members.data?.data.every(({ personId }) => personId !== filters.author) !== false
-              ? [{ value: filters.author, label: filters.author }]
-              : [])
-          ]}
-        />
-        <DayFields from={filters.from} to={filters.to} onChange={change} />
-      </Filters>
-      <PagedTable
-        list={records}
-        empty={
-          filtered ? (
-            <Empty title="Nothing matches these filters">
-              <p>Widen the time, or choose another action.</p>
-            </Empty>
-          ) : (
-            <Empty title="Nothing is recorded yet">
-              <p>From now on every change leaves a record here.</p>
-            </Empty>
-          )
-        }
-        caption="Recorded changes, newest first"
-        columns={[
-          {
-            head: "When",
-            cell: ({ at, requestId }) => (
-              <>
-                <Time at={at} exact />
-                {requestId === "" ? null : (
-                  <span class="audit-request">
-                    <Id value={requestId} />
-                  </span>
-                )}
-              </>
-            )
-          },
-          { head: "Who", cell: ({ author }) => authorName(author) },
-          {
-            head: "What",
-            cell: ({ action, environment: place }) => (
-              <span class="row">
-                {actionWords(action)}
-                {place === null ? <Badge>Organization</Badge> : null}
-              </span>
-            )
-          },
-          {
-            head: "Object",
-            cell: ({ target }) => (
-              <>
-                {plainWords(target.type)} <Id value={target.id} />
-              </>
-            )
-          }
-        ]}
-      />
+      <FilterRow filters={filters} change={change} />
+      <Records filters={filters} />
     </Page>
   )
 }

@@ -12,8 +12,8 @@ import { ActiveButton, ActiveList, type ActiveListProps } from "./ActiveList.tsx
 interface AddressListProps<A> extends Pick<ActiveListProps<A>, "caption" | "empty" | "kind" | "load"> {
   /** The word for one item in a sentence. */
   readonly noun: string
-  /** Two columns before the status, one after it. */
-  readonly columns: readonly [first: Column<A>, second: Column<A>, last: Column<A>]
+  /** Two columns before the status, the others after it. */
+  readonly columns: readonly [first: Column<A>, second: Column<A>, ...others: ReadonlyArray<Column<A>>]
   readonly isOpen: (item: A) => boolean
   readonly urlOf: (item: A) => string | undefined
   readonly nameOf: (item: A) => string
@@ -23,7 +23,7 @@ interface AddressListProps<A> extends Pick<ActiveListProps<A>, "caption" | "empt
 
 export const AddressList = <A extends Identified>({
   actions,
-  columns: [first, second, last],
+  columns: [first, second, ...others],
   isOpen,
   nameOf,
   noun,
@@ -42,7 +42,7 @@ export const AddressList = <A extends Identified>({
         first,
         second,
         { head: "Status", cell: (item) => <OnOffBadge isOn={isOpen(item)} words={["Open", "Closed"]} /> },
-        last,
+        ...others,
         {
           head: "Address",
           hidden: true,

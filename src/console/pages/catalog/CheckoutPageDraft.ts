@@ -72,7 +72,6 @@ const fieldsIn = (reader: Reader, draft: CheckoutPageDraft) => {
   }
 }
 
-/** The fields of a new page; omits empty ones except the required title. */
 export const newPage = (draft: CheckoutPageDraft) => {
   const reader = new Reader()
   const { imageAlt, imageUrl, successText, text, ...others } = fieldsIn(reader, draft)

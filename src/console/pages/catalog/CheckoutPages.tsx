@@ -12,6 +12,7 @@ import { Time } from "../../components/Time.tsx"
 import { invalidate } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
+import { countedUpTo } from "../overview/format.ts"
 import { type AddressFormProps, AddressList, NewAddress } from "./AddressList.tsx"
 import {
   type CheckoutPage,
@@ -150,7 +151,6 @@ const DeletePage = ({ id, title }: CheckoutPage) => {
   )
 }
 
-/** An item's price, as the page shows it. */
 const itemWords = ({ currency, recurring, unitAmount }: CheckoutPage["items"][number]): string => {
   const period = recurring === null ? undefined : everyPeriod(recurring.interval, recurring.intervalCount)
   const amount = unitAmount === null ? `an amount in ${currency.toUpperCase()}` : formatAmount(unitAmount, currency)
@@ -193,6 +193,7 @@ export const CheckoutPageList = ({ action }: { readonly action: ComponentChildre
               </ul>
             )
           },
+          { head: "Sales", align: "end", cell: ({ sales }) => countedUpTo(sales) },
           { head: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> }
         ]}
         isOpen={({ active }) => active}

@@ -9,7 +9,6 @@ const choiceOf = (code: string) => {
   return { value: code, label: name === undefined ? code.toUpperCase() : `${code.toUpperCase()} – ${name}` }
 }
 
-/** All currencies by their lowercase codes, each once, those that the organization uses first. */
 export const currencyChoices = (used: ReadonlyArray<string>): ReadonlyArray<{ value: string; label: string }> =>
   [...new Set([...used, ...codes.split(" ")])].map(choiceOf)
 

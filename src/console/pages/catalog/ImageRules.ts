@@ -1,5 +1,3 @@
-/** Which images can be uploaded, and which ones the pages may show. */
-
 /** The API's bound: 4 MiB. */
 const maximumImageBytes = 4 * 1024 * 1024
 
@@ -22,10 +20,7 @@ export const imageProblem = (file: {
     : undefined
 }
 
-/**
- * Whether the pages may show an image: only those that the service serves. The pages' content security policy blocks
- * others, whose hosts would learn who views them.
- */
+/** Whether the content security policy lets the pages show an image: only those that the service serves. */
 export const isShown = (url: string, origin: string): boolean =>
   URL.canParse(url) && new URL(url).origin === origin && /\/product-images\/[0-9a-f]{64}\.(?:jpg|png|webp)$/.test(url)
 

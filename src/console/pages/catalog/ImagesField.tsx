@@ -14,25 +14,17 @@ const upload = async (file: File): Promise<string> => {
   return url
 }
 
-/** Uploads images as soon as they are chosen: checks each one first, and shows it once uploaded. */
-export const ImagesField = ({
-  images,
-  label,
-  most,
-  name,
-  onChange
-}: {
+interface ImagesFieldProps {
   readonly name: string
   readonly label: string
-  /** The images' URLs, in display order. */
   readonly images: ReadonlyArray<string>
   /** Receives an updater instead of the images, so that a slow upload does not undo changes made meanwhile. */
   readonly onChange: (change: (images: ReadonlyArray<string>) => ReadonlyArray<string>) => void
   readonly most: number
-}) => {
-  const id = useId()
-  const input = useRef<HTMLInputElement>(null)
-  const refusal = useRefusal(name, label)
+}
+
+/** Checks chosen images, and uploads one after the other. */
+const useUploads = ({ images, most, onChange }: Pick<ImagesFieldProps, "images" | "most" | "onChange">) => {
   const [uploading, setUploading] = useState(0)
   const [problems, setProblems] = useState<ReadonlyArray<string>>([])
   const [error, setError] = useState<ApiError | undefined>(undefined)
@@ -63,6 +55,47 @@ export const ImagesField = ({
     }
   }
 
+  return { add, error, left, problems, uploading }
+}
+
+/** The uploaded images, each with its buttons. */
+const Images = ({ images, onChange }: Pick<ImagesFieldProps, "images" | "onChange">) => (
+  <ul class="images">
+    {images.map((url, index) => (
+      <li key={url}>
+        <ProductImage url={url} alt={`Image ${index + 1}`} />
+        <span class="images-actions">
+          {index === 0 ? null : (
+            <Button
+              small
+              kind="quiet"
+              label={`Show image ${index + 1} first`}
+              onClick={() => onChange((before) => [url, ...before.filter((other) => other !== url)])}
+            >
+              First
+            </Button>
+          )}
+          <Button
+            small
+            kind="quiet"
+            label={`Remove image ${index + 1}`}
+            onClick={() => onChange((before) => before.filter((other) => other !== url))}
+          >
+            Remove
+          </Button>
+        </span>
+      </li>
+    ))}
+  </ul>
+)
+
+/** Uploads images as soon as they are chosen: checks each one first, and shows it once uploaded. */
+export const ImagesField = ({ label, name, ...field }: ImagesFieldProps) => {
+  const { images, most } = field
+  const id = useId()
+  const input = useRef<HTMLInputElement>(null)
+  const refusal = useRefusal(name, label)
+  const { add, error, left, problems, uploading } = useUploads(field)
   const reasons = refusal === undefined ? problems : [refusal, ...problems]
   return (
     <fieldset class="field field-group" aria-describedby={`${id}-hint`}>
@@ -71,35 +104,7 @@ export const ImagesField = ({
         JPEG, PNG or WebP, up to 4 MiB{most === 1 ? "" : ` each; up to ${most} images`}. Anyone who knows its address
         can see an image.
       </p>
-      {images.length === 0 ? null : (
-        <ul class="images">
-          {images.map((url, index) => (
-            <li key={url}>
-              <ProductImage url={url} alt={`Image ${index + 1}`} />
-              <span class="images-actions">
-                {index === 0 ? null : (
-                  <Button
-                    small
-                    kind="quiet"
-                    label={`Show image ${index + 1} first`}
-                    onClick={() => onChange((before) => [url, ...before.filter((other) => other !== url)])}
-                  >
-                    First
-                  </Button>
-                )}
-                <Button
-                  small
-                  kind="quiet"
-                  label={`Remove image ${index + 1}`}
-                  onClick={() => onChange((before) => before.filter((other) => other !== url))}
-                >
-                  Remove
-                </Button>
-              </span>
-            </li>
-          ))}
-        </ul>
-      )}
+      {images.length === 0 ? null : <Images {...field} />}
       <p role="status" class="images-progress">
         {uploading === 0 ? "" : `Uploading ${uploading === 1 ? "an image" : `${uploading} images`}…`}
       </p>

@@ -1,7 +1,5 @@
 import type { Reader } from "../../components/Reader.ts"
 
-/** The items of a payment link or a checkout page, as edited in a form. */
-
 export const emptyItem = (key: number) => ({
   /** The list key, stable while other items are added or removed. */
   key,
@@ -16,7 +14,6 @@ export type ItemDraft = Readonly<ReturnType<typeof emptyItem>>
 
 export const firstItem: ReadonlyArray<ItemDraft> = [emptyItem(0)]
 
-/** A parsed item; `bounds` is set if the payer chooses the quantity. */
 interface WrittenItem {
   readonly price: string
   readonly quantity: number

@@ -9,7 +9,6 @@ import { PriceField } from "./PriceField.tsx"
 /** The API's limit for links and checkout pages. */
 const mostItems = 20
 
-/** Edits the items for sale and their quantities: fixed, or chosen by the payer within bounds. */
 export const ItemsField = (props: {
   /** The API's name for the array, such as `line_items`. */
   readonly prefix: string

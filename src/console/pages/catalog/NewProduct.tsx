@@ -34,7 +34,6 @@ export default function NewProduct() {
   )
 }
 
-/** The fields that a price created with its product accepts. */
 const defaultPrice = ({ currency, custom_unit_amount, recurring, unit_amount }: PriceFields) => ({
   currency,
   ...filled({ unit_amount, custom_unit_amount, recurring })

@@ -27,7 +27,6 @@ export const NewPromotionCode = ({
   currencies,
   onClose
 }: {
-  /** The currencies to offer first. */
   readonly currencies: ReadonlyArray<string>
   readonly onClose: () => void
 }) => {

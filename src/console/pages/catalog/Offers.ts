@@ -1,15 +1,12 @@
 import { type AnswerOf, call } from "../../api/Call.ts"
 import { priceLabel } from "./PriceWords.ts"
 
-/** The offers for sale: active prices of active products, with the product names. */
-
 export type Price = AnswerOf<"prices", "get">
 export type Product = AnswerOf<"products", "get">
 
 export interface Offer {
   readonly id: string
   readonly price: Price
-  /** The product and the amount, for the select box. */
   readonly label: string
 }
 

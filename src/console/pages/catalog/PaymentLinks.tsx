@@ -136,7 +136,6 @@ const salesOf = (link: PaymentLink): string => {
     : `${numberAt(link, "restrictions", "completed_sessions", "count") ?? 0} of ${limit}`
 }
 
-/** Public payment URLs: the provider's payment links, and the service's own checkout pages. */
 export default function PaymentLinks() {
   const { can, path } = useWorkspace()
   const [{ tab }] = useUrlState("tab")

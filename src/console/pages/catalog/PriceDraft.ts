@@ -1,7 +1,5 @@
 import { filled, noAmount, Reader, type Written } from "../../components/Reader.ts"
 
-/** A price as edited in a form, and its conversion for the API. */
-
 export const intervals = ["day", "week", "month", "year"] as const
 type Interval = (typeof intervals)[number]
 
@@ -46,7 +44,6 @@ export const emptyPrice = (currency: string) => ({
 })
 export type PriceDraft = Readonly<ReturnType<typeof emptyPrice>>
 
-/** A price's amount in the API's form. */
 interface AmountFields {
   readonly unit_amount?: number
   readonly custom_unit_amount?: { readonly minimum?: number; readonly maximum?: number; readonly preset?: number }
@@ -59,7 +56,6 @@ interface AmountFields {
   readonly transform_quantity?: { readonly divide_by: number; readonly round: "up" | "down" }
 }
 
-/** A price's fields in the API's form, without the product. */
 export interface PriceFields extends AmountFields {
   readonly currency: string
   readonly recurring?: {

@@ -35,7 +35,6 @@ export const PriceInputs = ({
 }: PartProps & {
   /** Omits what only a price created on its own can have: packages, tiers, trials, nicknames and lookup keys. */
   readonly isSimple?: boolean
-  /** The currencies to offer first. */
   readonly currencies: ReadonlyArray<string>
 }) => {
   const { draft, setDraft } = part.price

@@ -13,16 +13,12 @@ export const everyPeriod = (interval: string | undefined, intervals: number | un
     : `every ${count.format(intervals)} ${interval}s`
 }
 
-/** The frequency of a provider's price; undefined if it is one-time. */
 export const periodOf = (price: unknown): string | undefined =>
   everyPeriod(textAt(price, "recurring", "interval"), numberAt(price, "recurring", "interval_count"))
 
 const currencyOf = (price: unknown): string => textAt(price, "currency") ?? ""
 
-/**
- * The amount in a field, or in its `_decimal` variant if it has a fraction of the smallest unit; undefined without
- * both.
- */
+/** The amount in a field, or in its `_decimal` variant; undefined without both. */
 const amountAt = (object: unknown, field: string, currency: string): string | undefined => {
   const amount = numberAt(object, field)
   if (amount !== undefined) return formatAmount(amount, currency)
@@ -42,10 +38,7 @@ const customWords = (price: unknown): string => {
   return maximum === undefined ? chosen : `${chosen}, at most ${formatAmount(maximum, currency)}`
 }
 
-/**
- * A price's tiers, each with its range of units and its cost, from the first unit on; empty without tiers, or if the
- * response did not include them.
- */
+/** A price's tiers, from the first unit on; empty without tiers. */
 export const tiersOf = (price: unknown): ReadonlyArray<{ readonly units: string; readonly costs: string }> => {
   const currency = currencyOf(price)
   const tiers = itemsAt(price, "tiers")
@@ -103,7 +96,6 @@ export const trialWords = (price: unknown): string | undefined => {
 export const isRecurring = (price: unknown): boolean =>
   textAt(price, "type") === "recurring" || textAt(price, "recurring", "interval") !== undefined
 
-/** A price's label in lists: its product, its amount, and its nickname if it has one. */
 export const priceLabel = (productName: string | undefined, price: unknown): string => {
   const nickname = textAt(price, "nickname")
   return [

@@ -23,7 +23,6 @@ const fieldsOf = ({ description, images, name, unitLabel, url }: ProductDraft) =
   url: url.trim()
 })
 
-/** A new product's fields in the API's form; omits empty ones except the required name. */
 export const newProduct = (draft: ProductDraft) => {
   const { name, ...others } = fieldsOf(draft)
   return { name, ...filled(others) }

@@ -1,6 +1,5 @@
 import { isShown, linkedHost } from "./ImageRules.ts"
 
-/** Shows an image that the service serves, and a link to any other. */
 export const ProductImage = ({
   alt,
   size = "large",

@@ -39,10 +39,7 @@ export const draftOfQuestion = (question: Question, listKey: number): QuestionDr
   ...(question.options === undefined ? {} : { offered: question.options })
 })
 
-/**
- * Keeps only letters and digits, as the provider requires for keys and values: `Ground or whole?` becomes
- * `groundorwhole`.
- */
+/** As the provider requires for keys and values: `Ground or whole?` becomes `groundorwhole`. */
 export const keyOf = (words: string): string =>
   words
     .normalize("NFD")

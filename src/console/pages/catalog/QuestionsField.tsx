@@ -13,7 +13,6 @@ const types = [
   { value: "dropdown", label: "One of a list" }
 ] as const
 
-/** The organization's own questions, which the provider's page asks the payer. */
 export const QuestionsField = (props: {
   /** The API's name for the array. */
   readonly name: string

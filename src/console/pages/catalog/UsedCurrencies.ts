@@ -2,10 +2,7 @@ import { call } from "../../api/Call.ts"
 import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 
-/**
- * The currencies to offer first: the account's, if it can be read. It only preselects a form's currency, so a failure
- * is not shown.
- */
+/** The currencies to offer first: the account's. A failure is not shown, since it only preselects. */
 export const useCurrencies = (): ReadonlyArray<string> | undefined => {
   const { can, environment } = useWorkspace()
   const mayRead = can("payment-account:read")

@@ -1,3 +1,4 @@
+import { useState } from "preact/hooks"
 import { call } from "../../api/Call.ts"
 import { ButtonLink } from "../../components/Button.tsx"
 import { SelectField } from "../../components/Field.tsx"
@@ -11,6 +12,7 @@ import { namesOf, useDestinations } from "../destinations/useDestinations.ts"
 import { EventTypeField } from "../events/EventTypeField.tsx"
 import { DeliveryTable } from "./DeliveryTable.tsx"
 import { deliveryStates, hasFilters, historyFilterNames, historyQuery, noFilters } from "./historyFilters.ts"
+import { ResendChosen } from "./ResendChosen.tsx"
 import { TimeFields } from "./TimeFields.tsx"
 
 const stateLabels = { queued: "Queued", delivered: "Delivered", failed: "Failed" } as const
@@ -25,6 +27,8 @@ export default function Deliveries() {
     (page, signal) => call("deliveries", "listAll", { urlParams: { ...query, ...page } }, { signal }),
     { pollMillis: 5000 }
   )
+  const [chosen, onChange] = useState<ReadonlySet<string>>(new Set())
+  const selection = { chosen, onChange }
   const names = namesOf(destinations.data)
   const filtered = hasFilters(filters)
   const none = destinations.data?.data.length === 0
@@ -89,7 +93,17 @@ export default function Deliveries() {
           )
         }
       >
-        {(items) => <DeliveryTable caption="Deliveries, newest first" items={items} destinations={names} />}
+        {(items) => (
+          <>
+            {can("webhook-endpoints:write") ? <ResendChosen items={items} {...selection} /> : null}
+            <DeliveryTable
+              caption="Deliveries, newest first"
+              items={items}
+              destinations={names}
+              {...(can("webhook-endpoints:write") ? { selection } : {})}
+            />
+          </>
+        )}
       </Pages>
     </Page>
   )

@@ -8,7 +8,6 @@ const words = {
   again: { tone: "warning", word: "Waiting to retry" }
 } as const
 
-/** A delivery's state; distinguishes a retry from a first attempt. */
 export const DeliveryState = ({ delivery }: { readonly delivery: Delivery }) => {
   const { tone, word } = words[waitsToRetry(delivery) ? "again" : delivery.state]
   return <Badge tone={tone}>{word}</Badge>

@@ -1,4 +1,6 @@
+import { Link } from "wouter-preact"
 import { Badge } from "../../components/Badge.tsx"
+import { Money } from "../../components/Money.tsx"
 import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
 import { useWorkspace } from "../../state/Session.ts"
@@ -6,19 +8,33 @@ import { nameOf } from "../destinations/useDestinations.ts"
 import { resultText } from "./attemptErrors.ts"
 import { Countdown } from "./Countdown.tsx"
 import { DeliveryState } from "./DeliveryState.tsx"
-import { type Delivery, waitsToRetry } from "./timeline.ts"
+import { type Delivery, resendOf, waitsToRetry } from "./timeline.ts"
 
 interface DeliveryTableProps {
   readonly caption: string
   readonly items: ReadonlyArray<Delivery>
-  /** The destinations' names by id; undefined while loading. */
   readonly destinations: ReadonlyMap<string, string> | undefined
   /** What all rows share; hides that column. */
   readonly common?: "event" | "destination" | undefined
+  /** The failed deliveries that are chosen for a re-send; absent if the reader can't choose any. */
+  readonly selection?: Selection
 }
 
-export const DeliveryTable = ({ caption, common, destinations, items }: DeliveryTableProps) => {
-  const { path } = useWorkspace()
+export interface Selection {
+  readonly chosen: ReadonlySet<string>
+  readonly onChange: (chosen: ReadonlySet<string>) => void
+}
+
+const shortId = (id: string): string => (id.length > 14 ? `${id.slice(0, 13)}…` : id)
+
+const toggled = (chosen: ReadonlySet<string>, id: string): ReadonlySet<string> => {
+  const next = new Set(chosen)
+  if (!next.delete(id)) next.add(id)
+  return next
+}
+
+export const DeliveryTable = ({ caption, common, destinations, items, selection }: DeliveryTableProps) => {
+  const { can, path } = useWorkspace()
   return (
     <Table
       caption={caption}
@@ -37,23 +53,53 @@ export const DeliveryTable = ({ caption, common, destinations, items }: Delivery
           head: "Destination",
           cell: ({ endpointId }) => nameOf(destinations, endpointId)
         },
+        common !== "event" && {
+          head: "About",
+          cell: ({ amount, currency, paymentId, test }) => (
+            <span class="event-summary">
+              {amount === null ? null : <Money amount={amount} currency={currency} />}
+              {paymentId === null ? null : test || !can("payments:read") ? (
+                <code>{shortId(paymentId)}</code>
+              ) : (
+                <Link href={path(`/payments/${paymentId}`)} title={paymentId}>
+                  {shortId(paymentId)}
+                </Link>
+              )}
+            </span>
+          )
+        },
         { head: "State", cell: (delivery) => <DeliveryState delivery={delivery} /> },
         {
           head: "Last result",
-          cell: ({ lastErrorCode, lastHttpStatus }) => resultText(lastErrorCode, lastHttpStatus) ?? "—"
+          cell: (delivery) => (
+            <>
+              {resultText(delivery.lastErrorCode, delivery.lastHttpStatus) ?? "—"}{" "}
+              <span class="quiet">
+                ({delivery.attemptCount === 1 ? "1 attempt" : `${delivery.attemptCount} attempts`}
+                {waitsToRetry(delivery) && delivery.nextAttemptAt !== null ? (
+                  <>
+                    , next <Countdown to={delivery.nextAttemptAt} />
+                  </>
+                ) : null}
+                )
+              </span>
+            </>
+          )
         },
-        {
-          head: "Attempts",
+        { head: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
+        selection !== undefined && {
+          head: "Choose",
+          hidden: true,
           cell: (delivery) =>
-            waitsToRetry(delivery) && delivery.nextAttemptAt !== null ? (
-              <>
-                {delivery.attemptCount}, next <Countdown to={delivery.nextAttemptAt} />
-              </>
-            ) : (
-              String(delivery.attemptCount)
-            )
-        },
-        { head: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> }
+            resendOf(delivery, Date.now()).allowed ? (
+              <input
+                type="checkbox"
+                aria-label={`Choose the delivery of ${delivery.type} ${delivery.id}`}
+                checked={selection.chosen.has(delivery.id)}
+                onChange={() => selection.onChange(toggled(selection.chosen, delivery.id))}
+              />
+            ) : null
+        }
       ]}
     />
   )

@@ -4,7 +4,6 @@ import type { AnswerOf } from "../../api/Types.ts"
 
 export type AttemptErrorCode = NonNullable<AnswerOf<"deliveries", "get">["lastErrorCode"]>
 
-/** An error explained: its name, what happened, and what to do. */
 export interface ErrorMeaning {
   readonly label: string
   readonly meaning: string
@@ -99,7 +98,6 @@ const meanings: Readonly<Record<AttemptErrorCode, ErrorMeaning>> = {
   }
 }
 
-/** More specific explanations for statuses with a usual cause. */
 const statuses: Readonly<Record<number, Omit<ErrorMeaning, "label">>> = {
   400: {
     meaning: "The receiver refused the request as wrong, which is final.",
@@ -143,7 +141,6 @@ const statuses: Readonly<Record<number, Omit<ErrorMeaning, "label">>> = {
 
 const isKnown = (code: string): code is AttemptErrorCode => Object.hasOwn(meanings, code)
 
-/** Explains a failed attempt or a delivery's last error. */
 export const meaningOf = (code: string, httpStatus: number | null): ErrorMeaning => {
   // A newer service may have a code that these pages do not know
   const meaning: ErrorMeaning = isKnown(code)

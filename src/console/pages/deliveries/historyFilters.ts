@@ -9,23 +9,19 @@ type Query = NonNullable<RequestOf<"deliveries", "listAll">["urlParams"]>
 /** The filters' names in the address. Times are Unix seconds. */
 export const historyFilterNames = ["destination", "state", "type", "event", "from", "to"] as const
 
-/** The filters in the address; "" means none. */
 type HistoryFilters = Readonly<Record<(typeof historyFilterNames)[number], string>>
 
 export const deliveryStates = ["queued", "delivered", "failed"] as const
 export type DeliveryState = (typeof deliveryStates)[number]
 
-const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+export const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 export const eventIdForm = /^svc_(?:evt_[0-9a-f]{64}|test_evt_[\w-]{1,119})$/
 
-/** Parses Unix seconds from the address; undefined if invalid. */
 const secondsIn = (text: string): number | undefined => (/^\d{1,10}$/.test(text) ? Number(text) : undefined)
 
-/** The API query for a range of times from the address. */
 export const createdBetween = (from: string, to: string) =>
   filled({ created_gte: secondsIn(from), created_lte: secondsIn(to) })
 
-/** The API query for the history; omits invalid filters. */
 export const historyQuery = ({ destination, event, from, state, to, type }: HistoryFilters): Query => {
   const chosen = deliveryStates.find((known) => known === state)
   return {
@@ -39,7 +35,6 @@ export const historyQuery = ({ destination, event, from, state, to, type }: Hist
 
 export const hasFilters = (filters: HistoryFilters): boolean => historyFilterNames.some((name) => filters[name] !== "")
 
-/** The path of the filtered history, below the workspace. */
 export const historyPath = (filters: Partial<HistoryFilters>): string => {
   const text = new URLSearchParams(filled(filters)).toString()
   return text === "" ? "/deliveries" : `/deliveries?${text}`

@@ -1,7 +1,5 @@
 import type { AnswerOf } from "../../api/Types.ts"
 
-/** The timeline of a delivery's attempts. Pure. */
-
 export type DeliveryDetail = AnswerOf<"deliveries", "get">
 export type Delivery = Omit<DeliveryDetail, "attempts" | "event">
 export type Attempt = DeliveryDetail["attempts"][number]
@@ -67,16 +65,13 @@ export const timelineOf = (delivery: DeliveryDetail): ReadonlyArray<TimelineStep
 export const waitsToRetry = ({ lastErrorCode, state }: Delivery): boolean =>
   state === "queued" && lastErrorCode !== null
 
-/** The number of automatic attempts (contract 9.3). */
 export const automaticAttempts = 6
 
-/** The maximum number of attempts, re-sends included (contract 9.4). */
 export const maxAttempts = 12
 
 /** How long after its creation a delivery may be re-sent, in milliseconds (contract 9.4). */
 export const resendWindow = 72 * 60 * 60 * 1000
 
-/** Whether the service retries automatically after this status. */
 const isRetried = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
 const finalErrors: ReadonlySet<string> = new Set([
@@ -108,9 +103,8 @@ export const resendOf = (delivery: Delivery, now: number): Resend => {
   return { allowed: true, attemptsLeft: maxAttempts - delivery.attemptCount, until: new Date(until).toISOString() }
 }
 
-/** Why a delivery can't be re-sent, and what to do instead. */
 export const refusedResend: Readonly<Record<Extract<Resend, { allowed: false }>["reason"], string>> = {
-  queued: "It waits for its next attempt, which is made by itself.",
+  queued: "It waits for its next attempt, which is made by itself. To send it now, replay its time to the destination.",
   delivered: "It was delivered: nothing has to be sent again.",
   deleted: "Its destination was deleted, and nothing more is sent to it. Read the event below and process it yourself.",
   attempts:

@@ -23,8 +23,9 @@ import { SendTest } from "./SendTest.tsx"
 import { Settings } from "./Settings.tsx"
 import { Snippets } from "./Snippets.tsx"
 import type { Destination as DestinationShape } from "./useDestinations.ts"
+import { Waiting } from "./Waiting.tsx"
+import { Warnings } from "./Warnings.tsx"
 
-/** The events that matched a destination while it was paused. */
 const Skipped = ({ destination }: { readonly destination: DestinationShape }) => {
   const { can, environment, path } = useWorkspace()
   const list = usePages(
@@ -98,7 +99,6 @@ const Activity = ({ destination }: { readonly destination: DestinationShape }) =
   )
 }
 
-/** Pauses or activates a destination after explaining the consequences. */
 const PauseOrActivate = ({ destination }: { readonly destination: DestinationShape }) => {
   const { environment } = useWorkspace()
   const { active, id, name } = destination
@@ -140,6 +140,7 @@ const SendAgain = ({ destination }: { readonly destination: DestinationShape }) 
         title="Recover what failed"
         lead="After the receiver was down: queues everything that failed for good since a time for one more attempt, at most 72 hours back and 12 attempts in all."
       >
+        <Waiting destination={destination} />
         {mayWrite ? <StartRecovery destination={destination} /> : null}
         <Recoveries destination={destination} />
       </Section>
@@ -254,6 +255,7 @@ export default function Destination() {
                 </p>
               </Notice>
             )}
+            <Warnings of={destination} />
             <Tabs
               label="Views of this destination"
               current={current}

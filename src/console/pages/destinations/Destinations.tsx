@@ -2,76 +2,90 @@ import { scaleLinear } from "d3-scale"
 import { area, curveMonotoneX, line } from "d3-shape"
 import { Badge, OnOffBadge } from "../../components/Badge.tsx"
 import { ButtonLink } from "../../components/Button.tsx"
+import { TextField } from "../../components/Field.tsx"
+import { Filters } from "../../components/Filters.tsx"
 import { Empty, Loaded } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
 import { Table } from "../../components/Table.tsx"
 import { useWorkspace } from "../../state/Session.ts"
-import { endpointDays, type Statistics } from "../overview/figures.ts"
-import { countedUpTo } from "../overview/format.ts"
+import { useUrlState } from "../../state/UrlState.ts"
+import { byTrouble, endpointDays, type Statistics } from "../overview/figures.ts"
+import { count, countedUpTo } from "../overview/format.ts"
 import { shownDays, useDestinations, useRetrying, useStatistics } from "./useDestinations.ts"
 
 const width = 96
 const height = 28
 const inset = 3
 
-/** A small line without axes, as high as a row of text; flat at the bottom without values. */
-const Sparkline = ({
-  label,
-  values
-}: {
+/** Health by day, without axes and as high as a row of text: all deliveries, and before them those that don't arrive. */
+const Sparkline = (props: {
   /** Oldest first, none negative. */
-  readonly values: ReadonlyArray<number>
-  /** Describes the values and the last one, for screen readers. */
+  readonly totals: ReadonlyArray<number>
+  readonly troubled: ReadonlyArray<number>
+  /** Says the same, for screen readers. */
   readonly label: string
 }) => {
-  const shown = values.length > 1 ? values : [values[0] ?? 0, values[0] ?? 0]
   const x = scaleLinear()
-    .domain([0, shown.length - 1])
+    .domain([0, Math.max(1, props.totals.length - 1)])
     .range([inset, width - inset])
   const y = scaleLinear()
-    .domain([0, Math.max(1, ...shown)])
+    .domain([0, Math.max(1, ...props.totals)])
     .range([height - inset, inset])
-  const at = (_: number, index: number) => x(index)
-  const stroke = line<number>().x(at).y(y).curve(curveMonotoneX)(shown)
-  const fill = area<number>()
-    .x(at)
+  const below = area<number>()
+    .x((_, day) => x(day))
     .y0(height - inset)
     .y1(y)
-    .curve(curveMonotoneX)(shown)
-  const last = shown.at(-1) ?? 0
+    .curve(curveMonotoneX)
+  const stroke = line<number>()
+    .x((_, day) => x(day))
+    .y(y)
+    .curve(curveMonotoneX)
   return (
-    <svg class="spark" width={width} height={height} viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
-      <path class="spark-area" d={fill ?? ""} />
-      <path class="spark-line" d={stroke ?? ""} />
-      <circle class="spark-end" cx={x(shown.length - 1)} cy={y(last)} r={2} />
+    <svg
+      class="spark"
+      width={width}
+      height={height}
+      viewBox={`0 0 ${width} ${height}`}
+      role="img"
+      aria-label={props.label}
+    >
+      <path class="spark-area" d={below([...props.totals]) ?? ""} />
+      <path class="spark-line" d={stroke([...props.totals]) ?? ""} />
+      {props.troubled.some((count) => count > 0) ? (
+        <path class="spark-trouble" d={below([...props.troubled]) ?? ""} />
+      ) : null}
     </svg>
   )
 }
 
-/** A sparkline of a destination's recent deliveries; a placeholder while loading. */
+/** A destination's recent health; a placeholder while loading. */
 const Recent = ({ id, statistics }: { readonly id: string; readonly statistics: Statistics | undefined }) => {
   if (statistics === undefined) return <span class="quiet">…</span>
-  const { failed, totals } = endpointDays(statistics, id)
+  const { failed, totals, troubled, waiting } = endpointDays(statistics, id)
   const sum = totals.reduce((all, count) => all + count, 0)
-  return <Sparkline values={totals} label={`${sum} deliveries in ${shownDays} days, ${failed} of them failed`} />
+  const label = `${sum} deliveries in ${shownDays} days, ${failed} of them failed, ${waiting} waiting`
+  return <Sparkline totals={totals} troubled={troubled} label={label} />
 }
 
-/** The counts of final failures and of deliveries waiting for a retry. */
-const failuresCell = (recentFailures: number, retrying: number) =>
-  recentFailures + retrying === 0 ? (
+const Trouble = ({ recentFailures, waiting }: { readonly recentFailures: number; readonly waiting: number }) =>
+  recentFailures + waiting === 0 ? (
     <span class="quiet">None</span>
   ) : (
     <span class="row">
       {recentFailures === 0 ? null : <Badge tone="problem">{countedUpTo(recentFailures)} failed</Badge>}
-      {retrying === 0 ? null : <Badge tone="warning">{retrying} waiting to retry</Badge>}
+      {waiting === 0 ? null : <Badge tone="warning">{count(waiting)} waiting</Badge>}
     </span>
   )
+
+/** Below this number, all destinations are in view at once. */
+const fewDestinations = 8
 
 export default function Destinations() {
   const { can, path } = useWorkspace()
   const query = useDestinations(15_000)
   const statistics = useStatistics(60_000).data
   const retrying = useRetrying()
+  const [{ search }, change] = useUrlState("search")
   const some = (query.data?.data.length ?? 0) > 0
   const create = (words: string) =>
     can("webhook-endpoints:write") ? (
@@ -93,34 +107,52 @@ export default function Destinations() {
               event says so.
             </Empty>
           ) : (
-            <Table
-              caption="Destinations"
-              items={data}
-              href={({ id }) => path(`/destinations/${id}`)}
-              columns={[
-                {
-                  head: "Destination",
-                  cell: ({ name, url }) => (
-                    <span class="destination-name">
-                      <span>{name}</span> <span class="destination-url">{url}</span>
-                    </span>
-                  )
-                },
-                {
-                  head: "State",
-                  cell: ({ active }) => <OnOffBadge isOn={active} words={["Active", "Paused"]} off="warning" />
-                },
-                {
-                  head: "Event types",
-                  cell: ({ events }) => (events.length === 1 ? events[0] : `${events.length} types`)
-                },
-                {
-                  head: "Failures in 24 hours",
-                  cell: ({ id, recentFailures }) => failuresCell(recentFailures, retrying?.get(id) ?? 0)
-                },
-                { head: `Last ${shownDays} days`, cell: ({ id }) => <Recent id={id} statistics={statistics} /> }
-              ]}
-            />
+            <>
+              {data.length > fewDestinations || search !== "" ? (
+                <Filters onClear={search === "" ? undefined : () => change({ search: "" })}>
+                  <TextField
+                    name="search"
+                    label="Name or URL"
+                    type="search"
+                    value={search}
+                    onChange={(written) => change({ search: written })}
+                    maxLength={255}
+                  />
+                </Filters>
+              ) : null}
+              <Table
+                caption="Destinations, failing first"
+                items={byTrouble(data, statistics, retrying).filter(({ name, url }) =>
+                  `${name} ${url}`.toLowerCase().includes(search.trim().toLowerCase())
+                )}
+                href={({ id }) => path(`/destinations/${id}`)}
+                columns={[
+                  {
+                    head: "Destination",
+                    cell: ({ name, url, warnings }) => (
+                      <span class="destination-name">
+                        <span>{name}</span> <span class="destination-url">{url}</span>
+                        {warnings.length === 0 ? null : (
+                          <span>
+                            <Badge tone="warning">Some types never arrive</Badge>
+                          </span>
+                        )}
+                      </span>
+                    )
+                  },
+                  {
+                    head: "State",
+                    cell: ({ active }) => <OnOffBadge isOn={active} words={["Active", "Paused"]} off="warning" />
+                  },
+                  {
+                    head: "Event types",
+                    cell: ({ events }) => (events.length === 1 ? events[0] : `${events.length} types`)
+                  },
+                  { head: "Failures in 24 hours", cell: (counts) => <Trouble {...counts} /> },
+                  { head: `Last ${shownDays} days`, cell: ({ id }) => <Recent id={id} statistics={statistics} /> }
+                ]}
+              />
+            </>
           )
         }
       </Loaded>

@@ -19,7 +19,6 @@ const without = (one: ReadonlySet<EventType>, other: Iterable<EventType>): Reado
   return left
 }
 
-/** Event types by family, each with its description from the catalog. */
 export const EventTypePicker = ({ catalog, chosen, onChange, problem }: EventTypePickerProps) => {
   const reason = useRefusal("events", "Event types") ?? problem
   return (

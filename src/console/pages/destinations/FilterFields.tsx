@@ -10,7 +10,6 @@ import { type FilterForm, filtersOfForm, type MetadataRow, maxMetadataPairs, set
 interface FilterFieldsProps {
   readonly form: FilterForm
   readonly onChange: (form: FilterForm) => void
-  /** The selected types, for the warning. */
   readonly types: ReadonlySet<EventType>
 }
 
@@ -23,7 +22,6 @@ const labels: Readonly<Record<FilterName, string>> = {
   metadata: "metadata"
 }
 
-/** The typed amount in the filter's first currency, for its hint. */
 const amountHint = (written: string, currency: string | undefined): string =>
   /^\d{1,15}$/.test(written.trim()) && currency !== undefined && /^[a-z]{3}$/.test(currency)
     ? `That is ${formatAmount(written.trim(), currency)}`

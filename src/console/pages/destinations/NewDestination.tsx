@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import { type AnswerOf, call } from "../../api/Call.ts"
 import { Button, ButtonLink } from "../../components/Button.tsx"
 import { useDraft } from "../../components/Draft.ts"
@@ -18,6 +18,7 @@ import { NewSecret } from "./NewSecret.tsx"
 import { suggestedName, urlProblem } from "./nameAndUrl.ts"
 import { Snippets } from "./Snippets.tsx"
 import { type DestinationList, useDestinations } from "./useDestinations.ts"
+import { Warnings } from "./Warnings.tsx"
 
 type Created = AnswerOf<"endpoints", "create">
 
@@ -107,10 +108,19 @@ const NewForm = ({
 
 const CreatedView = ({ created }: { readonly created: Created }) => {
   const { environment, path } = useWorkspace()
+  const secret = useRef<HTMLDivElement>(null)
+  // The form that it replaces was scrolled to its end
+  useEffect(() => {
+    scrollTo(0, 0)
+    secret.current?.focus()
+  }, [])
   return (
     <>
+      <Warnings of={created} />
       <Section title="Its secret" lead={`${created.name} gets signed events at ${created.url} from now on.`}>
-        <NewSecret {...created} />
+        <div ref={secret} tabIndex={-1}>
+          <NewSecret {...created} />
+        </div>
       </Section>
       <Section title="Verify its events">
         <Snippets secret={created.signingSecret} />

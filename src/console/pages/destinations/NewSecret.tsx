@@ -6,7 +6,6 @@ interface NewSecretProps {
   readonly standardWebhooksSecret: string
 }
 
-/** Shows a new signing secret, only once, in both of its forms. */
 export const NewSecret = ({ signingSecret, standardWebhooksSecret }: NewSecretProps) => (
   <div class="new-secret">
     <Notice tone="warning" title="Store this secret now: it is shown only this once">

@@ -60,7 +60,6 @@ export const StartRecovery = ({ destination }: { readonly destination: Destinati
   )
 }
 
-/** A recovery's progress or result. */
 const progressOf = ({ queued, skipped, state, total }: Recovery): string =>
   total === 0
     ? "Nothing had failed"

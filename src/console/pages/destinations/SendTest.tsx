@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks"
 import { Link } from "wouter-preact"
-import { call } from "../../api/Call.ts"
+import { type AnswerOf, call } from "../../api/Call.ts"
 import { Button } from "../../components/Button.tsx"
 import { SelectField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
@@ -15,8 +15,8 @@ import { waitsToRetry } from "../deliveries/timeline.ts"
 import { useDelivery } from "../deliveries/useDelivery.ts"
 import { isEventType } from "../events/eventTypes.ts"
 import type { Destination } from "./useDestinations.ts"
+import { Warnings } from "./Warnings.tsx"
 
-/** Follows a test event from queuing to its end. */
 const OnItsWay = ({ id }: { readonly id: string }) => {
   const { path } = useWorkspace()
   const query = useDelivery(id)
@@ -44,7 +44,7 @@ export const SendTest = ({ destination }: { readonly destination: Destination })
   const { environment, path } = useWorkspace()
   const types = destination.events.filter(isEventType)
   const [type, setType] = useState(types[0])
-  const [sent, setSent] = useState<string | null>(null)
+  const [sent, setSent] = useState<AnswerOf<"endpoints", "test"> | null>(null)
   const chosen = type !== undefined && types.includes(type) ? type : types[0]
   const submission = useSubmit(
     async (idempotencyKey) => {
@@ -52,7 +52,7 @@ export const SendTest = ({ destination }: { readonly destination: Destination })
       return call("endpoints", "test", { path: { id: destination.id }, payload: { type: chosen } }, { idempotencyKey })
     },
     (queued) => {
-      setSent(queued?.id ?? null)
+      setSent(queued)
       invalidate(`${environment}/deliveries/of/${destination.id}`)
     }
   )
@@ -97,7 +97,12 @@ export const SendTest = ({ destination }: { readonly destination: Destination })
           ) : null}
         </Form>
       )}
-      {sent === null ? null : <OnItsWay id={sent} key={sent} />}
+      {sent === null ? null : (
+        <>
+          <Warnings of={sent} />
+          <OnItsWay id={sent.id} key={sent.id} />
+        </>
+      )}
     </Section>
   )
 }

@@ -130,7 +130,6 @@ export const filtersOfForm = (form: FilterForm): { readonly filters: Filters; re
 export const setFilters = (filters: Filters): ReadonlyArray<FilterName> =>
   filterNames.filter((name) => filters[name] !== undefined)
 
-/** Each filter's condition in words, for a destination's facts. */
 export const filterSentences = (filters: Filters): ReadonlyArray<string> => [
   ...(filters.currencies === undefined
     ? []

@@ -220,7 +220,6 @@ function receive(string $body, string $header): int
 /** The guide's verifiers, for the test that compares them. */
 export const verifiers = { python: pythonVerifier, go: goVerifier, ruby: rubyVerifier, php: phpVerifier }
 
-/** A receiver in each of the guide's languages. */
 export const snippetsFor = (facts: SnippetFacts): ReadonlyArray<Snippet> => [
   { id: "node", label: "Node", file: "receiver.mjs", code: node(facts) },
   { id: "python", label: "Python", file: "receiver.py", code: python(facts) },

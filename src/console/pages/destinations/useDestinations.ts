@@ -6,24 +6,23 @@ import { waitsToRetry } from "../deliveries/timeline.ts"
 /** The days that the overview and the list of destinations look back. */
 export const shownDays = 30
 
-/** The API's page limit. */
 const mostLookedAt = 100
 
 /**
  * Counts, by destination, the retries among the newest hundred queued deliveries: a receiver that is down shows here at
- * once, but in the final failures only hours later. Undefined while loading.
+ * once, and in the statistics, which know the whole number, within a minute. Undefined while loading.
  */
-export const useRetrying = (): ReadonlyMap<string, number> | undefined => {
+export const useRetrying = (sees = true): ReadonlyMap<string, number> | undefined => {
   const { environment } = useWorkspace()
   const queued = useQuery(
-    `${environment}/deliveries/retrying`,
+    sees ? `${environment}/deliveries/retrying` : null,
     (signal) => call("deliveries", "listAll", { urlParams: { state: "queued", limit: mostLookedAt } }, { signal }),
     { pollMillis: 15_000 }
   )
   if (queued.data === undefined) return undefined
   const counts = new Map<string, number>()
-  for (const delivery of queued.data.data.filter(waitsToRetry)) {
-    counts.set(delivery.endpointId, (counts.get(delivery.endpointId) ?? 0) + 1)
+  for (const { endpointId } of queued.data.data.filter(waitsToRetry)) {
+    counts.set(endpointId, (counts.get(endpointId) ?? 0) + 1)
   }
   return counts
 }
@@ -31,14 +30,17 @@ export const useRetrying = (): ReadonlyMap<string, number> | undefined => {
 export type DestinationList = AnswerOf<"endpoints", "list">
 export type Destination = AnswerOf<"endpoints", "get">
 
-export const useDestinations = (pollMillis = 60_000) => {
+export const useDestinations = (pollMillis = 60_000, sees = true) => {
   const { environment } = useWorkspace()
-  return useQuery(`${environment}/endpoints/list`, (signal) => call("endpoints", "list", {}, { signal }), {
-    pollMillis
-  })
+  return useQuery(
+    sees ? `${environment}/endpoints/list` : null,
+    (signal) => call("endpoints", "list", {}, { signal }),
+    {
+      pollMillis
+    }
+  )
 }
 
-/** The destinations' names by id; undefined while loading. */
 export const namesOf = (list: DestinationList | undefined): ReadonlyMap<string, string> | undefined =>
   list === undefined ? undefined : new Map(list.data.map(({ id, name }) => [id, name]))
 
@@ -48,10 +50,10 @@ export const useDestinationNames = (): ReadonlyMap<string, string> | undefined =
 export const nameOf = (names: ReadonlyMap<string, string> | undefined, id: string): string =>
   names === undefined ? "…" : (names.get(id) ?? "Deleted destination")
 
-export const useStatistics = (pollMillis: number) => {
+export const useStatistics = (pollMillis: number, sees = true) => {
   const { environment } = useWorkspace()
   return useQuery(
-    `${environment}/statistics/${shownDays}`,
+    sees ? `${environment}/statistics/${shownDays}` : null,
     (signal) => call("statistics", "get", { urlParams: { days: shownDays } }, { signal }),
     { pollMillis }
   )

@@ -24,11 +24,9 @@ const subjectFields = [
   "account_id"
 ]
 
-/** The provider's id of the event's subject; undefined if it names none. */
 export const subjectOf = (event: unknown): string | undefined =>
   subjectFields.map((field) => textAt(event, "data", field)).find((id) => id !== undefined)
 
-/** The id of the event's payment; undefined if it names none. */
 export const paymentOf = (event: unknown): string | undefined => textAt(event, "data", "payment_id")
 
 /** When the event happened, as opposed to when the service received it; undefined if the envelope does not say. */

@@ -50,7 +50,6 @@ export interface Family<Entry> {
   readonly types: ReadonlyArray<Entry>
 }
 
-/** Groups the catalog by family; families and types stay in catalog order. */
 export const familiesOf = <Entry extends { readonly type: string }>(
   catalog: ReadonlyArray<Entry>
 ): ReadonlyArray<Family<Entry>> => {

@@ -10,7 +10,7 @@ import { Notice } from "../../components/Notice.tsx"
 import { filled } from "../../components/Reader.ts"
 import { invalidate, useSubmit } from "../../state/Query.ts"
 import { useSession, useWorkspace } from "../../state/Session.ts"
-import { type KeyPermission, permissionRows } from "./permissions.ts"
+import { firstRequest, type KeyPermission, permissionRows } from "./permissions.ts"
 
 type CreatedKey = AnswerOf<"apiKeys", "create">
 
@@ -77,11 +77,10 @@ const PermissionTable = (props: {
   )
 }
 
-const curlWith = (key: string, organizationId: string): string =>
-  `curl ${location.origin}${servicePath}/v2/organizations/${organizationId}/provider/products \\
+const curlWith = ({ key, permissions }: CreatedKey, organizationId: string): string =>
+  `curl ${location.origin}${servicePath}${firstRequest(permissions).replace(":organizationId", organizationId)} \\
   --header 'x-api-key: ${key}'`
 
-/** Shows the new key, only once. */
 const ShowKey = ({ created, onClose }: { readonly created: CreatedKey; readonly onClose: () => void }) => {
   const { organization } = useSession()
   return (
@@ -102,7 +101,7 @@ const ShowKey = ({ created, onClose }: { readonly created: CreatedKey; readonly 
         </p>
       </Notice>
       <Secret value={created.key} copyLabel="Copy the key" />
-      <Code text={curlWith(created.key, organization.id)} language="sh" label="A first request with this key" />
+      <Code text={curlWith(created, organization.id)} language="sh" label="A first request with this key" />
     </Dialog>
   )
 }
@@ -110,7 +109,6 @@ const ShowKey = ({ created, onClose }: { readonly created: CreatedKey; readonly 
 const noPermissions: ReadonlySet<KeyPermission> = new Set()
 const emptyKey = { name: "", permissions: noPermissions, lifetime: "" as Lifetime, date: "" }
 
-/** Creates a key for this workspace, then shows it once. */
 export const NewKey = ({ onClose }: { readonly onClose: () => void }) => {
   const { environment } = useWorkspace()
   const { draft, field } = useFields(emptyKey)

@@ -1,58 +1,48 @@
-/** The permissions of keys in words. */
+import { permissionUses } from "../../api/operations.ts"
 
-export const permissionRows = [
-  {
-    permission: "payments:read",
-    label: "Read payments",
-    words: "Payments, charges, refunds, checkout sessions, payment links and customers without their personal data"
-  },
-  {
-    permission: "payments:write",
-    label: "Make payments",
-    words: "Create checkout sessions and payment links, and refund"
-  },
-  { permission: "products:read", label: "Read the catalog", words: "Products, prices and their images" },
-  {
-    permission: "products:write",
-    label: "Change the catalog",
-    words: "Create, change and deactivate products and prices, and upload images"
-  },
-  { permission: "coupons:read", label: "Read promotion codes", words: "Promotion codes and their discounts" },
-  { permission: "coupons:write", label: "Change promotion codes", words: "Create and deactivate promotion codes" },
-  {
-    permission: "transactions:read",
-    label: "Read transactions",
-    words: "Movements of the balance, payouts and disputes"
-  },
-  { permission: "subscriptions:write", label: "Change subscriptions", words: "Change and cancel subscriptions" },
-  {
-    permission: "payment-account:read",
-    label: "Read the account",
-    words: "Status, balance and payout settings of the connected account"
-  },
-  {
-    permission: "webhook-endpoints:read",
-    label: "Read destinations and events",
-    words: "Destinations, deliveries, events and statistics"
-  },
-  {
-    permission: "webhook-endpoints:write",
-    label: "Change destinations",
-    words: "Create, change and delete destinations, rotate their secrets, re-send and recover"
-  },
-  {
-    permission: "audit-log:read",
-    label: "Read the audit log",
-    words: "Who changed what. Only owners and admins can give it"
-  },
-  {
-    permission: "customers:read",
-    label: "Read personal data",
-    words: "Names, addresses and e-mail of customers. Only owners and admins can give it"
-  }
-] as const satisfies ReadonlyArray<Readonly<Record<"permission" | "label" | "words", string>>>
+/** The permissions of keys in words. What each is for follows from the operations that need it. */
 
-export type KeyPermission = (typeof permissionRows)[number]["permission"]
+export type KeyPermission = keyof typeof permissionUses
+
+const labels: Readonly<Record<KeyPermission, string>> = {
+  "payments:read": "Read payments",
+  "payments:write": "Make payments",
+  "products:read": "Read the catalog",
+  "products:write": "Change the catalog",
+  "payment-account:read": "Read the account",
+  "coupons:read": "Read promotion codes",
+  "coupons:write": "Change promotion codes",
+  "transactions:read": "Read transactions",
+  "subscriptions:write": "Change subscriptions",
+  "webhook-endpoints:read": "Read destinations and events",
+  "webhook-endpoints:write": "Change destinations",
+  "audit-log:read": "Read the audit log",
+  "customers:read": "Read personal data"
+}
+
+const isPermission = (name: string): name is KeyPermission => Object.hasOwn(labels, name)
+
+/** Only owners and admins have these, and can give them. */
+const entrusted = /^(?:audit-log|customers):/
+
+export const permissionRows = Object.keys(permissionUses)
+  .filter(isPermission)
+  .map((permission) => {
+    // Needed by no operation: it adds fields to the answers of others
+    const uses =
+      permissionUses[permission].uses.replace("endpoints", "destinations") ||
+      "names, addresses and e-mail of payers in what the key reads"
+    const words = `${uses.charAt(0).toUpperCase()}${uses.slice(1)}`
+    return {
+      permission,
+      label: labels[permission],
+      words: entrusted.test(permission) ? `${words}. Only owners and admins can give it` : words
+    }
+  })
+
+/** The path of a first request that a key with these permissions may make: any key may read itself. */
+export const firstRequest = (granted: ReadonlyArray<string>): string =>
+  granted.filter(isPermission).flatMap((permission) => permissionUses[permission].first ?? [])[0] ?? "/identity/api-key"
 
 /** The permissions in a grant: `*` means all on payments, `webhook-endpoints:*` both on destinations. */
 const included = (grant: string): ReadonlyArray<string> => {
@@ -60,7 +50,7 @@ const included = (grant: string): ReadonlyArray<string> => {
   if (grant !== "*") return [grant]
   return permissionRows
     .map(({ permission }) => permission)
-    .filter((permission) => !/^(?:webhook-endpoints|audit-log|customers):/.test(permission))
+    .filter((permission) => !entrusted.test(permission) && !permission.startsWith("webhook-endpoints:"))
 }
 
 export const labelsOf = (grants: ReadonlyArray<string>): ReadonlyArray<string> => {

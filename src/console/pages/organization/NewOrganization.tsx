@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks"
+import { useLocation } from "wouter-preact"
 import { toApiError } from "../../api/ApiError.ts"
 import { call } from "../../api/Call.ts"
 import { Button } from "../../components/Button.tsx"
@@ -11,11 +12,14 @@ import { OrganizationName } from "../people/OrganizationSection.tsx"
 
 export default function NewOrganization() {
   const [name, setName] = useState("")
+  const [path, navigate] = useLocation()
   const state = sessionState.value
   const email = state.kind === "signedIn" ? state.session.person.email : ""
   const submission = useSubmit(async () => {
     await call("organizations", "create", { payload: { name } })
     await sessionChanged()
+    // Unless another page was asked for
+    if (path === "/") navigate("/sandbox/start", { replace: true })
   })
   return (
     <PlainPage title="Create your organization">

@@ -23,6 +23,7 @@ import {
   useStatistics
 } from "../destinations/useDestinations.ts"
 import {
+  byTrouble,
   type CurrencyFigures,
   currenciesOf,
   daysOf,
@@ -188,25 +189,21 @@ const Deliveries = ({ statistics }: { readonly statistics: Statistics }) => {
   )
 }
 
-/** The destinations with waiting retries or recent final failures, the most final failures first. */
-const failingOf = (list: DestinationList, retrying: ReadonlyMap<string, number>) =>
-  list.data
-    .map(({ id, name, recentFailures }) => ({ id, name, failed: recentFailures, waiting: retrying.get(id) ?? 0 }))
-    .filter(({ failed, waiting }) => failed + waiting > 0)
-    .sort((a, b) => b.failed - a.failed || b.waiting - a.waiting)
+type Troubled = ReturnType<typeof byTrouble<DestinationList["data"][number]>>
 
-const Failing = ({
-  list,
-  retrying
-}: {
-  readonly list: DestinationList
-  readonly retrying: ReadonlyMap<string, number>
-}) => {
+/** The destinations with waiting deliveries or recent final failures, the most final failures first. */
+const failingOf = (
+  list: DestinationList,
+  statistics: Statistics,
+  retrying: ReadonlyMap<string, number> | undefined
+): Troubled =>
+  byTrouble(list.data, statistics, retrying).filter(({ recentFailures, waiting }) => recentFailures + waiting > 0)
+
+const Failing = ({ failing, none }: { readonly failing: Troubled; readonly none: boolean }) => {
   const { can, path } = useWorkspace()
-  const failing = failingOf(list, retrying)
   return failing.length === 0 ? (
     <p class="quiet">
-      {list.data.length === 0 ? (
+      {none ? (
         <>
           There is no destination yet.{" "}
           {can("webhook-endpoints:write") ? (
@@ -223,11 +220,13 @@ const Failing = ({
     <Table
       caption="Destinations with failures in the last 24 hours"
       items={failing}
-      href={({ failed, id }) => path(historyPath({ destination: id, state: failed > 0 ? "failed" : "queued" }))}
+      href={({ id, recentFailures }) =>
+        path(historyPath({ destination: id, state: recentFailures > 0 ? "failed" : "queued" }))
+      }
       columns={[
         { head: "Destination", cell: ({ name }) => name },
-        { head: "Failed for good", align: "end", cell: ({ failed }) => countedUpTo(failed) },
-        { head: "Waiting to retry", align: "end", cell: ({ waiting }) => count(waiting) }
+        { head: "Failed for good", align: "end", cell: ({ recentFailures }) => countedUpTo(recentFailures) },
+        { head: "Waiting", align: "end", cell: ({ waiting }) => count(waiting) }
       ]}
     />
   )
@@ -282,16 +281,21 @@ const BalanceCard = () => {
   )
 }
 
-const EventsOverview = () => {
+/** What the statistics show; a part of the page as a whole, and what fails. */
+const useEvents = (sees: boolean) => {
+  const statistics = useStatistics(30_000, sees)
+  const destinations = useDestinations(15_000, sees)
+  const retrying = useRetrying(sees)
+  const failing =
+    destinations.data === undefined || statistics.data === undefined
+      ? undefined
+      : failingOf(destinations.data, statistics.data, retrying)
+  return { statistics, destinations, failing }
+}
+
+const EventsOverview = ({ failing, statistics }: Pick<ReturnType<typeof useEvents>, "failing" | "statistics">) => {
   const { path } = useWorkspace()
   const [{ currency }] = useUrlState("currency")
-  const statistics = useStatistics(30_000)
-  const destinations = useDestinations(15_000)
-  const retrying = useRetrying()
-  const failing =
-    destinations.data === undefined || retrying === undefined
-      ? undefined
-      : failingOf(destinations.data, retrying).length
   return (
     <Loaded query={statistics} lines={8}>
       {(numbers) => {
@@ -299,7 +303,7 @@ const EventsOverview = () => {
         const current = currencies.find((one) => one.currency === currency) ?? currencies[0]
         return (
           <>
-            <Figures statistics={numbers} currency={current} failing={failing} />
+            <Figures statistics={numbers} currency={current} failing={failing?.length} />
             {current === undefined ? (
               <Section title="Payments">
                 <Empty
@@ -320,28 +324,23 @@ const EventsOverview = () => {
   )
 }
 
-const FailingCard = () => {
-  const destinations = useDestinations(15_000)
-  const retrying = useRetrying()
-  return (
-    <Section title="Failing destinations">
-      <Loaded query={destinations} lines={2}>
-        {(list) => <Failing list={list} retrying={retrying ?? new Map()} />}
-      </Loaded>
-    </Section>
-  )
-}
-
 /** The last 30 days at a glance: payments, deliveries, failures, and the balance. */
 export default function Overview() {
   const { can } = useWorkspace()
   const seesEvents = can("webhook-endpoints:read")
   const seesBalance = can("payment-account:read")
+  const events = useEvents(seesEvents)
   return (
     <Page title="Overview" lead={`The last ${shownDays} days.`}>
-      {seesEvents ? <EventsOverview /> : null}
+      {seesEvents ? <EventsOverview {...events} /> : null}
       <div class="overview-pair">
-        {seesEvents ? <FailingCard /> : null}
+        {seesEvents ? (
+          <Section title="Failing destinations">
+            <Loaded query={events.destinations} lines={2}>
+              {({ data }) => <Failing failing={events.failing ?? []} none={data.length === 0} />}
+            </Loaded>
+          </Section>
+        ) : null}
         {seesBalance ? <BalanceCard /> : null}
       </div>
       {seesEvents || seesBalance ? null : (

@@ -91,9 +91,39 @@ export const endpointDays = (statistics: Statistics, id: string) => {
   const own = statistics.endpoints.find((endpoint) => endpoint.id === id)?.days ?? []
   return {
     totals: perDay(daysOf(statistics), own, ({ delivered, failed, queued }) => delivered + failed + queued),
-    failed: own.reduce((sum, { failed }) => sum + failed, 0)
+    troubled: perDay(daysOf(statistics), own, ({ failed, queued }) => failed + queued),
+    failed: own.reduce((sum, { failed }) => sum + failed, 0),
+    waiting: own.reduce((sum, { queued }) => sum + queued, 0)
   }
 }
+
+/** The start of the first day of which deliveries to an endpoint still wait. */
+export const firstWaitingDay = ({ endpoints }: Pick<Statistics, "endpoints">, id: string): string | undefined => {
+  const day = endpoints.find((endpoint) => endpoint.id === id)?.days.find(({ queued }) => queued > 0)?.date
+  return day === undefined ? undefined : `${day}T00:00:00.000Z`
+}
+
+interface Counted {
+  readonly id: string
+  readonly recentFailures: number
+}
+
+/**
+ * Destinations with how many deliveries failed for good in 24 hours and how many wait, the worst first.
+ *
+ * @param retrying those that wait as far as is known at once; the statistics have all of them a little later
+ */
+export const byTrouble = <D extends Counted>(
+  destinations: ReadonlyArray<D>,
+  statistics: Statistics | undefined,
+  retrying: ReadonlyMap<string, number> | undefined
+) =>
+  destinations
+    .map((destination) => {
+      const counted = statistics === undefined ? 0 : endpointDays(statistics, destination.id).waiting
+      return { ...destination, waiting: Math.max(counted, retrying?.get(destination.id) ?? 0) }
+    })
+    .sort((a, b) => b.recentFailures - a.recentFailures || b.waiting - a.waiting)
 
 /** A success rate that never rounds a failure away: 99.98 % is not shown as 100 %. */
 export const rateText = (rate: number): string => {

@@ -1,6 +1,5 @@
 import { pairsAt } from "../../api/Reading.ts"
 
-/** The metadata of a provider's object; nothing if it has none. */
 export const Metadata = ({ of }: { readonly of: unknown }) => {
   const pairs = pairsAt(of, "metadata")
   return pairs.length === 0 ? null : (

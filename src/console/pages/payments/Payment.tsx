@@ -41,7 +41,6 @@ const riskOf = (charge: Charge): string | undefined => {
   return level === undefined || level === "not_assessed" ? undefined : capitalized(plainWords(level))
 }
 
-/** A payment's last charge: how it was paid, and the provider's outcome. */
 const ChargeSection = ({ charge }: { readonly charge: Charge }) => {
   const movement = textAt(charge, "balance_transaction")
   return (
@@ -64,7 +63,6 @@ const ChargeSection = ({ charge }: { readonly charge: Charge }) => {
   )
 }
 
-/** A payment's disputes, with the deadlines for a response. */
 const DisputesSection = ({ disputes }: { readonly disputes: ReadonlyArray<Dispute> }) => (
   <Section title="Disputes">
     {disputes.some(needsResponse) ? (
@@ -138,7 +136,6 @@ const PaymentFacts = ({ record }: { readonly record: PaymentRecord }) => {
   )
 }
 
-/** A payment's refunds, and a button to refund more. */
 const RefundsSection = ({ charge, refunds }: { readonly charge: Charge; readonly refunds: ReadonlyArray<Refund> }) => {
   const { can } = useWorkspace()
   const [isOpen, setOpen] = useState(false)

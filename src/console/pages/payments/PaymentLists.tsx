@@ -14,6 +14,7 @@ import { useWorkspace } from "../../state/Session.ts"
 import { useUrlState } from "../../state/UrlState.ts"
 import { createdWithin } from "./Days.ts"
 import type { Charge, CheckoutSession, PaymentIntent } from "./PaymentRecord.ts"
+import { orderOf, SoldAt, soldOf } from "./Sale.tsx"
 import { StatusBadge } from "./StatusBadge.tsx"
 import { chargeStatus, intentStatus, methodOf, type Status, sessionStatus } from "./Statuses.ts"
 
@@ -26,7 +27,6 @@ interface PaymentListProps<A> extends Omit<TableProps<A>, "items" | "columns"> {
     query: PageQuery & ReturnType<typeof createdWithin> & { readonly status?: AskedStatus },
     signal: AbortSignal
   ) => Promise<{ readonly data: ReadonlyArray<A>; readonly has_more: boolean }>
-  /** The statuses to choose from, in words. */
   readonly statuses: ReadonlyArray<string>
   readonly statusOf: (item: A) => Status
   readonly amountOf: (item: A) => Parameters<typeof Money>[0]
@@ -133,14 +133,20 @@ export const Intents = () => {
   return (
     <PaymentList<PaymentIntent>
       kind="intents"
-      load={(urlParams, signal) => call("paymentIntents", "list", { urlParams }, { signal })}
+      load={(urlParams, signal) =>
+        call("paymentIntents", "list", { urlParams: { ...urlParams, sale: true } }, { signal })
+      }
       statuses={["Succeeded", "Not paid", "Failed", "Processing", "Waits for the payer", "Authorized", "Canceled"]}
       statusOf={intentStatus}
       amountOf={({ amount, currency }) => ({ amount, currency })}
       empty={noPayments}
       caption="Payments, newest first"
       href={({ id }) => path(`/payments/${id}`)}
-      columns={[{ head: "Description", cell: (intent) => quiet(textAt(intent, "description")) }]}
+      columns={[
+        { head: "Sold", cell: (intent) => quiet(soldOf(intent)) },
+        { head: "Order", cell: (intent) => quiet(orderOf(intent)) },
+        { head: "Page", cell: (intent) => <SoldAt page={textAt(intent, "sale", "checkout_page")} /> }
+      ]}
       idHead="Payment"
     />
   )
@@ -206,8 +212,9 @@ export const Sessions = ({ action }: { readonly action: ComponentChildren }) => 
       caption="Checkout sessions, newest first"
       href={({ id }) => path(`/payments/${id}`)}
       columns={[
-        { head: "Sells", cell: ({ mode }) => quiet(mode === "subscription" ? "A subscription" : "Once") },
-        { head: "Reference", cell: ({ client_reference_id }) => quiet(client_reference_id) }
+        { head: "Order", cell: (session) => quiet(orderOf(session)) },
+        { head: "Page", cell: (session) => <SoldAt page={textAt(session, "metadata", "svc_checkout_page")} /> },
+        { head: "Sells", cell: ({ mode }) => quiet(mode === "subscription" ? "A subscription" : "Once") }
       ]}
       idHead="Session"
     />

@@ -26,7 +26,6 @@ const problemWith = (amount: number | undefined, left: number, currency: string)
   return amount > left ? `At most ${formatAmount(left, currency)} can still be refunded.` : undefined
 }
 
-/** Refunds a charge in part or in full, after an explicit confirmation. */
 export const RefundDialog = ({ charge, onClose }: { readonly charge: Charge; readonly onClose: () => void }) => {
   const { environment } = useWorkspace()
   const currency = charge.currency ?? ""

@@ -24,7 +24,6 @@ const answersOf = (session: CheckoutSession): ReadonlyArray<readonly [string, st
     return label === undefined || answer === undefined ? [] : [[label, answer] as const]
   })
 
-/** The API's limit for the line items of a session. */
 const allLines = 100
 
 const Lines = ({ session }: { readonly session: CheckoutSession }) => {

@@ -55,7 +55,6 @@ export const intentStatus = (intent: unknown): Status => {
   return known(intentStatuses, status)
 }
 
-/** The status of a charge, including later refunds and disputes. */
 export const chargeStatus = (charge: unknown): Status => {
   const status = textAt(charge, "status")
   if (status === "failed") return { words: "Failed", tone: "problem" }
@@ -139,7 +138,6 @@ const refundReasons: Readonly<Record<string, string>> = {
   requested_by_customer: "Requested by the customer"
 }
 
-/** The refund's reason in words; undefined without one. */
 export const refundReason = (refund: unknown): string | undefined => {
   const reason = textAt(refund, "reason")
   return reason === undefined ? undefined : (refundReasons[reason] ?? capitalized(plainWords(reason)))

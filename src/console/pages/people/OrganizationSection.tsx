@@ -8,7 +8,6 @@ import { useSubmit } from "../../state/Query.ts"
 import { sessionChanged, useSession } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 
-/** The field for an organization's name. */
 export const OrganizationName = (props: { readonly value: string; readonly onChange: (name: string) => void }) => (
   <TextField
     {...props}

@@ -94,7 +94,6 @@ const RevokeInvitation = ({ email, id }: Invitation) => (
   </ConfirmButton>
 )
 
-/** The open invitations, for people who manage the organization. */
 const Invitations = ({ onInvite }: { readonly onInvite: () => void }) => {
   const authorName = useAuthorNames()
   const invitations = useQuery("organization/invitations", (signal) => call("invitations", "list", {}, { signal }))

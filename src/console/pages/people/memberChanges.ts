@@ -5,10 +5,7 @@ export interface Membership {
   readonly environments: ReadonlyArray<"sandbox" | "production">
 }
 
-/**
- * The changed fields of a member. Only these are sent, so that someone else's concurrent change is kept. A new role is
- * sent together with the workspaces that the form shows; owners and admins may enter all of them.
- */
+/** Only the changed fields are sent, so that someone else's concurrent change is kept. */
 export const memberChanges = (before: Membership, { environments, role }: Membership): Partial<Membership> => {
   const isSame = role === before.role
   const entersSame = [...environments].sort().join() === [...before.environments].sort().join()

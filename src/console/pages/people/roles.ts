@@ -16,5 +16,4 @@ export const roleLabels: Readonly<Record<Role, string>> = {
   viewer: "Viewer"
 }
 
-/** Whether a role implies access to every workspace. */
 export const entersAll = (role: Role): boolean => role === "owner" || role === "admin"

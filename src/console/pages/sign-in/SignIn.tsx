@@ -24,9 +24,11 @@ const AskForLink = () => {
   const { ended, to } = useReason()
   const [email, setEmail] = useState("")
   const [sentTo, setSentTo] = useState<string | undefined>(undefined)
+  const [isLogged, setLogged] = useState(false)
   const submission = useSubmit(
     () => call("signIn", "requestLink", { payload: { email } }),
-    () => {
+    ({ toLog }) => {
+      setLogged(toLog)
       // The link may open in another tab, which reads the path to return to from here
       if (to !== "/") rememberReturn(to)
       setSentTo(email)
@@ -34,12 +36,17 @@ const AskForLink = () => {
   )
   if (sentTo !== undefined) {
     return (
-      <PlainPage title="Check your mailbox">
+      <PlainPage title={isLogged ? "Look into the log" : "Check your mailbox"}>
         <p role="status">
-          We have sent a link to <strong>{sentTo}</strong>. It signs you in, works once, and is valid for 15 minutes.
+          {isLogged
+            ? "No mail server is set, so the service has written to its log the link for "
+            : "We have sent a link to "}
+          <strong>{sentTo}</strong>. It signs you in, works once, and is valid for 15 minutes.
         </p>
         <p class="quiet">
-          Open it in this browser. Nothing there after a minute? Check the spam folder, or ask for another link.
+          {isLogged
+            ? "It is in the terminal in which the service runs. Open it in this browser."
+            : "Open it in this browser. Nothing there after a minute? Check the spam folder, or ask for another link."}
         </p>
         <Button onClick={() => setSentTo(undefined)}>Use another address, or try again</Button>
       </PlainPage>
@@ -70,10 +77,7 @@ const AskForLink = () => {
   )
 }
 
-/**
- * Shows whom a mailed link will sign in, and signs in only when the button is pressed: opening the link does not use it
- * up.
- */
+/** Shows whom a mailed link will sign in; only the button uses it up. */
 const UseLink = ({ token }: { readonly token: string }) => {
   const [, navigate] = useLocation()
   const preview = useQuery(`sign-in/${token}`, (signal) =>
@@ -120,9 +124,7 @@ const UseLink = ({ token }: { readonly token: string }) => {
   )
 }
 
-/**
- * Redirects a person who is already signed in, such as in the tab that waited while the link was opened in another one.
- */
+/** Redirects a person who is already signed in, such as by the link in another tab. */
 export default function SignIn() {
   const token = useLinkToken()
   const { to } = useReason()

@@ -53,13 +53,13 @@ const Progress = ({ done, of }: { readonly done: number; readonly of: number }) 
   </div>
 )
 
-/** How often to poll for the steps' progress. */
 const pollMillis = 5000
 
-export default function Start() {
-  const { organization } = useSession()
-  const { can, environment, mayManageOrganization, path } = useWorkspace()
+/** How far the workspace has come, as the other pages tell. */
+const useFacts = () => {
+  const { can, environment } = useWorkspace()
   const poll = { pollMillis }
+  const live = environment === "production"
   const account = useQuery(`${environment}/account`, (signal) => call("accountConnection", "get", {}, { signal }), poll)
   const keys = useKeys(poll)
   const endpoints = useDestinations(pollMillis)
@@ -68,7 +68,6 @@ export default function Start() {
     (signal) => call("deliveries", "listAll", { urlParams: { state: "delivered", limit: 1 } }, { signal }),
     poll
   )
-  const live = environment === "production"
   const products = useQuery(
     // Asked once, since it is a request to the provider
     live && can("products:read") ? `${environment}/catalog/first` : null,
@@ -79,13 +78,47 @@ export default function Start() {
     (signal) => call("returnUrls", "get", {}, { signal }),
     poll
   )
-  const hasProduct = (products.data?.data.length ?? 0) > 0
-  const hasReturnPage = typeof returnUrls.data?.successUrl === "string"
-  const hasKey = (keys.data?.data.length ?? 0) > 0
-  const hasDelivered = (delivered.data?.data.length ?? 0) > 0
-  const [endpoint] = endpoints.data?.data ?? []
-  const accountStatus = account.data?.status
-  const steps: ReadonlyArray<Step> = [
+  return {
+    account,
+    accountStatus: account.data?.status,
+    hasKey: (keys.data?.data.length ?? 0) > 0,
+    endpoint: endpoints.data?.data[0],
+    hasDelivered: (delivered.data?.data.length ?? 0) > 0,
+    hasProduct: (products.data?.data.length ?? 0) > 0,
+    hasReturnPage: typeof returnUrls.data?.successUrl === "string"
+  }
+}
+
+type Facts = ReturnType<typeof useFacts>
+
+/** What comes between the key and the destination in production alone. */
+const goingLive = (
+  { hasProduct, hasReturnPage }: Facts,
+  { can, mayManageOrganization, path }: ReturnType<typeof useWorkspace>
+): ReadonlyArray<Step> => [
+  {
+    id: "catalog",
+    title: "Create your products again",
+    words: "Those of the sandbox don't exist here, and ids differ.",
+    done: hasProduct,
+    action: hasProduct || !can("products:write") ? undefined : { href: path("/products"), label: "Create a product" }
+  },
+  {
+    id: "returns",
+    title: "Set your return pages",
+    words: "Payers come back to them, over HTTPS. Without them, they come back to the operator's page.",
+    done: hasReturnPage,
+    action: hasReturnPage || !mayManageOrganization ? undefined : { href: path("/account"), label: "Set them" }
+  }
+]
+
+const useSteps = (facts: Facts): ReadonlyArray<Step> => {
+  const { organization } = useSession()
+  const workspace = useWorkspace()
+  const { can, environment, mayManageOrganization, path } = workspace
+  const { accountStatus, endpoint, hasDelivered, hasKey } = facts
+  const live = environment === "production"
+  return [
     { id: "organization", title: "Create your organization", words: organization.name, done: true },
     {
       id: "account",
@@ -112,25 +145,7 @@ export default function Start() {
           }
         ]
       : []),
-    ...(live
-      ? [
-          {
-            id: "catalog",
-            title: "Create your products again",
-            words: "Those of the sandbox don't exist here, and ids differ.",
-            done: hasProduct,
-            action:
-              hasProduct || !can("products:write") ? undefined : { href: path("/products"), label: "Create a product" }
-          },
-          {
-            id: "returns",
-            title: "Set your return pages",
-            words: "Payers come back to them, over HTTPS. Without them, they come back to the operator's page.",
-            done: hasReturnPage,
-            action: hasReturnPage || !mayManageOrganization ? undefined : { href: path("/account"), label: "Set them" }
-          }
-        ]
-      : []),
+    ...(live ? goingLive(facts, workspace) : []),
     {
       id: "destination",
       title: "Add your first destination",
@@ -156,6 +171,12 @@ export default function Start() {
           : { href: path(`/destinations/${endpoint.id}`), label: "Send a test event" }
     }
   ]
+}
+
+export default function Start() {
+  const { environment } = useWorkspace()
+  const facts = useFacts()
+  const steps = useSteps(facts)
   const done = steps.filter((step) => step.done).length
   const next = steps.find((step) => !step.done && step.action !== undefined)?.id
   return (
@@ -178,12 +199,12 @@ export default function Start() {
       ) : (
         <Progress done={done} of={steps.length} />
       )}
-      {live ? (
+      {environment === "production" ? (
         <p>
           The guide <a href={`${servicePath}/docs/going-live`}>Going live</a> says what else changes.
         </p>
       ) : null}
-      <Loaded query={account} lines={6}>
+      <Loaded query={facts.account} lines={6}>
         {() => (
           <ol class="steps">
             {steps.map((step, at) => (

@@ -3,6 +3,7 @@ import { accounts } from "../schema/Accounts.ts"
 import { endpoints } from "../schema/Endpoints.ts"
 import { events } from "../schema/Events.ts"
 import { organizations } from "../schema/Organizations.ts"
+import { outbox } from "../schema/Outbox.ts"
 import { receipts } from "../schema/Receipts.ts"
 import { requests } from "../schema/Requests.ts"
 import { statistics } from "../schema/Statistics.ts"
@@ -17,6 +18,6 @@ import { statistics } from "../schema/Statistics.ts"
  * Text in an index is compared by bytes (`COLLATE "C"`). A language's collation comes from the operating system's
  * library: a new version of it would silently reorder the indexes, and a unique one would admit duplicates.
  */
-export default Effect.all([organizations, requests, accounts, receipts, endpoints, events, statistics], {
+export default Effect.all([organizations, requests, accounts, receipts, endpoints, events, outbox, statistics], {
   discard: true
 })

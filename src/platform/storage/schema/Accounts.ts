@@ -1,7 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
-/** Connected provider accounts, how they are connected, and what is sold through them. */
 export const accounts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
@@ -32,6 +31,8 @@ export const accounts = Effect.gen(function* () {
       -- When a link of a connected account last found that the provider gives access to it; null: not since it was linked.
       -- What was given back before that is over, whenever its notification comes
       access_confirmed_at timestamptz,
+      -- Until when the provider's list of events was compared with the receipts
+      reconciled_until timestamptz,
       PRIMARY KEY (organization_id, environment),
       -- One account belongs to one organization: its notifications must have one owner
       CONSTRAINT provider_accounts_account UNIQUE (environment, account_id),
@@ -87,10 +88,26 @@ export const accounts = Effect.gen(function* () {
       -- What a session's lines cost when it was created: if a payer's subtotal differs, they bought something else. Null if
       -- equal subtotals would not prove that what is recorded was sold: for payment links and subscriptions
       amount_subtotal bigint,
+      -- What people look for: the lines in words, and of a session the shop's order, the checkout page, the payment, and
+      -- when it was paid
+      description text,
+      reference text COLLATE "C",
+      checkout_page uuid,
+      payment_id text COLLATE "C",
+      sold_at timestamptz,
       created_at timestamptz NOT NULL DEFAULT now(),
       PRIMARY KEY (organization_id, environment, source_id),
       FOREIGN KEY (organization_id, environment) REFERENCES payments.workspaces
     )`
+  yield* sql`
+    CREATE INDEX sold_items_of_reference ON payments.sold_items (organization_id, environment, reference, created_at)
+    WHERE reference IS NOT NULL`
+  yield* sql`
+    CREATE INDEX sold_items_of_payment ON payments.sold_items (organization_id, environment, payment_id)
+    WHERE payment_id IS NOT NULL`
+  yield* sql`
+    CREATE INDEX sold_items_of_page ON payments.sold_items (organization_id, environment, checkout_page)
+    WHERE sold_at IS NOT NULL`
 
   // Only sessions, which are the provider's `cs_…`: a payment link's items are kept as long as it may sell
   yield* sql`

@@ -1,10 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
-/**
- * Endpoints with their signing secrets, recoveries and replays of one endpoint at a time, and a version for each
- * tenant.
- */
 export const endpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

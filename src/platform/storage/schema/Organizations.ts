@@ -1,7 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
-/** Organizations with their workspaces, people with their sessions and rights, API keys, and the audit log. */
 export const organizations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

@@ -34,6 +34,8 @@ export const receipts = Effect.gen(function* () {
       -- Why it could not be read: the paths of the fields that are missing or not as expected, never values
       reason text,
       duplicates integer NOT NULL DEFAULT 0,
+      -- Stored from the provider's list of events, since no notification had come
+      reconciled boolean NOT NULL DEFAULT false,
       provider_created_at timestamptz NOT NULL,
       received_at timestamptz NOT NULL DEFAULT now(),
       -- 'infinity' for those whose time is odd

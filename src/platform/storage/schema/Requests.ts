@@ -1,7 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
-/** State shared by requests and processes: rate limits, idempotent responses, keys, and housekeeping turns. */
 export const requests = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

@@ -1,6 +1,6 @@
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises"
 import { brotliCompressSync, constants, gzipSync } from "node:zlib"
-import { Data, Effect, Schema } from "effect"
+import { Schema } from "effect"
 import type { Bundle } from "./Bundle.ts"
 
 /** The built console of the package and the image: files named by their content, each compressed beforehand. */
@@ -20,9 +20,10 @@ export type BuiltList = typeof BuiltList.Type
 /** The codings in which each file is stored, with the ending of its name. */
 const endings = { br: ".br", gzip: ".gz" } as const
 
-const listName = "console.json"
+/** The name of the file that lists the others. */
+export const listName = "console.json"
 
-export const builtList = (folder: URL): URL => new URL(listName, folder)
+const builtList = (folder: URL): URL => new URL(listName, folder)
 
 const assets = (folder: URL): URL => new URL("assets/", folder)
 
@@ -38,9 +39,6 @@ export interface ServedConsole extends Pick<Bundle, "theme" | "script" | "import
   readonly files: ReadonlyArray<ServedFile>
 }
 
-/** The built console is not complete. */
-export class BuiltConsoleUnreadable extends Data.TaggedError("BuiltConsoleUnreadable")<{ readonly cause: unknown }> {}
-
 /** Compresses with the maximum effort: this is done once per version. */
 export const compressed = (body: Uint8Array): Readonly<Record<"br" | "gzip", Buffer>> => ({
   br: brotliCompressSync(body, {
@@ -52,7 +50,6 @@ export const compressed = (body: Uint8Array): Readonly<Record<"br" | "gzip", Buf
   gzip: gzipSync(body, { level: constants.Z_BEST_COMPRESSION })
 })
 
-/** Writes a bundle into a folder, replacing its content. */
 export const writeBuilt = async (bundle: Bundle, folder: URL): Promise<void> => {
   await rm(folder, { recursive: true, force: true })
   await mkdir(assets(folder), { recursive: true })
@@ -67,7 +64,8 @@ export const writeBuilt = async (bundle: Bundle, folder: URL): Promise<void> => 
   await writeFile(builtList(folder), `${Schema.encodeSync(BuiltList)({ theme, script, imports, style, files })}\n`)
 }
 
-const readAll = async (folder: URL): Promise<ServedConsole> => {
+/** Reads the console that `writeBuilt` has written. */
+export const readBuilt = async (folder: URL): Promise<ServedConsole> => {
   const list = Schema.decodeUnknownSync(BuiltList)(await readFile(builtList(folder), "utf8"))
   const files = await Promise.all(
     list.files.map(async ({ contentType, name }): Promise<ServedFile> => {
@@ -82,7 +80,3 @@ const readAll = async (folder: URL): Promise<ServedConsole> => {
   )
   return { ...list, files }
 }
-
-/** Reads the console that `writeBuilt` has written. */
-export const readBuilt = (folder: URL): Effect.Effect<ServedConsole, BuiltConsoleUnreadable> =>
-  Effect.tryPromise({ try: () => readAll(folder), catch: (cause) => new BuiltConsoleUnreadable({ cause }) })

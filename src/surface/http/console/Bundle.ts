@@ -1,22 +1,18 @@
 import { readdir } from "node:fs/promises"
 import { basename } from "node:path"
 import { fileURLToPath } from "node:url"
-import { Data, Effect } from "effect"
 
 /** Bundles the console's sources for browsers. The bundler is a development dependency, loaded only if it is needed. */
 
-/** A file of the console, named by its content. */
 export interface BundledFile {
   readonly name: string
   readonly contentType: string
   readonly body: Uint8Array
 }
 
-/** The console as browsers get it. */
 export interface Bundle {
   /** The small script that runs before anything is drawn: it shows the chosen appearance. */
   readonly theme: string
-  /** The script that the page loads. */
   readonly script: string
   /** The scripts that it imports at once, so that the page can request them in parallel. */
   readonly imports: ReadonlyArray<string>
@@ -25,9 +21,6 @@ export interface Bundle {
   /** The further scripts that each page loads, by its module's path in the console. */
   readonly pages: Readonly<Record<string, ReadonlyArray<string>>>
 }
-
-/** The console's sources could not be bundled; `cause` holds the bundler's error. */
-export class BundleFailed extends Data.TaggedError("BundleFailed")<{ readonly cause: unknown }> {}
 
 /** Browsers of the last three years. */
 const target = ["es2022", "chrome109", "firefox115", "safari16.4"]
@@ -49,13 +42,11 @@ const stylesIn = async (folder: URL): Promise<string> => {
   return [...firstStyles, ...others].map((name) => `@import "./${name}";`).join("\n")
 }
 
-/** The bundler's metadata of an output file, as far as it is used here. */
 interface Output {
   readonly entryPoint?: string
   readonly imports: ReadonlyArray<{ readonly path: string; readonly kind: string }>
 }
 
-/** The scripts that an output imports at once, directly or through others, without itself. */
 const importsOf = (outputs: Readonly<Record<string, Output>>, start: string): ReadonlyArray<string> => {
   const found = new Set([start])
   for (const path of found) {
@@ -67,7 +58,8 @@ const importsOf = (outputs: Readonly<Record<string, Output>>, start: string): Re
   return [...found]
 }
 
-const bundleAt = async (sources: URL): Promise<Bundle> => {
+/** Bundles the console's sources in a folder. */
+export const bundle = async (sources: URL): Promise<Bundle> => {
   const { build, stop } = await import("esbuild")
   const styles = new URL("styles/", sources)
   const common = {
@@ -141,7 +133,3 @@ const bundleAt = async (sources: URL): Promise<Bundle> => {
     await stop()
   }
 }
-
-/** Bundles the console's sources in a folder. */
-export const bundle = (sources: URL): Effect.Effect<Bundle, BundleFailed> =>
-  Effect.tryPromise({ try: () => bundleAt(sources), catch: (cause) => new BundleFailed({ cause }) })

@@ -1,7 +1,7 @@
 import { HttpApiBuilder, HttpRouter, type HttpServerRequest, type HttpServerResponse } from "@effect/platform"
 import { Effect, Layer } from "effect"
-import { InternalError, MethodNotAllowed, ResourceNotFound } from "../../../platform/errors/Errors.ts"
-import { cachedForever } from "../../../platform/kit/Fibers.ts"
+import { MethodNotAllowed, ResourceNotFound } from "../../../platform/errors/Errors.ts"
+import { cachedForever } from "../../../platform/kit/Concurrency.ts"
 import { escaped, iconLink } from "../../../platform/kit/Html.ts"
 import { htmlDocument, htmlType, policyHeaders } from "../../../platform/kit/Page.ts"
 import { publishedDocument } from "../../docs/PublishedDocument.ts"
@@ -75,12 +75,7 @@ export const consolePages = ({ consoleUrl = null }: { readonly consoleUrl?: stri
   const base = `${new URL(consoleUrl).pathname}/`
   return HttpApiBuilder.Router.use((router) =>
     Effect.gen(function* () {
-      const answers = yield* cachedForever(
-        Effect.mapBoth(found, {
-          onFailure: (cause) => new InternalError({ message: "The console could not be prepared.", cause }),
-          onSuccess: (console) => answersOf(console, base)
-        })
-      )
+      const answers = yield* cachedForever(Effect.map(found, (console) => answersOf(console, base)))
       const page = Effect.flatMap(answers, (made) => made.page)
       const file = Effect.gen(function* () {
         const { params } = yield* HttpRouter.RouteContext

@@ -1,7 +1,6 @@
 import { compressed } from "./Built.ts"
 import type { Bundle } from "./Bundle.ts"
 
-/** How much script the first page may load, compressed, in bytes. */
 export const maxFirstPageBytes = 120_000
 
 /** The most frequent first pages of a visit: the sign-in and the overview. */

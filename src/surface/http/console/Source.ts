@@ -1,13 +1,11 @@
-import { existsSync } from "node:fs"
 import { Effect } from "effect"
 import { codeFolder } from "../../../platform/settings/PackageFolders.ts"
-import { type BuiltConsoleUnreadable, builtList, readBuilt, type ServedConsole } from "./Built.ts"
-import { type BundleFailed, bundle } from "./Bundle.ts"
+import { prepared } from "../../docs/Prepared.ts"
+import { listName, readBuilt, type ServedConsole } from "./Built.ts"
+import { bundle } from "./Bundle.ts"
 import { consolePath } from "./Paths.ts"
 
-/**
- * Finds the console: the package and the image contain it built; from the sources it is bundled on its first request.
- */
+/** The package and the image contain it built; from the sources it is bundled on its first request. */
 
 /** The console's sources, or what a build made of them. */
 const folder = new URL("console/", codeFolder)
@@ -21,14 +19,14 @@ export const consoleUrlOf = (publicUrl: string): Effect.Effect<string | null> =>
   )
 
 /** Reads or bundles the console; undefined if neither it nor its sources are here, as in somebody's own bundle. */
-export const findConsole = (): Effect.Effect<ServedConsole, BuiltConsoleUnreadable | BundleFailed> | undefined => {
-  if (existsSync(builtList(folder))) return readBuilt(folder)
-  if (!existsSync(new URL("main.tsx", folder))) return undefined
-  return Effect.map(bundle(folder), ({ files, imports, script, style, theme }) => ({
-    theme,
-    script,
-    imports,
-    style,
-    files: files.map(({ body, contentType, name }) => ({ name, contentType, body: Buffer.from(body) }))
-  }))
-}
+export const findConsole = () =>
+  prepared({
+    what: "The console",
+    built: `console/${listName}`,
+    read: () => readBuilt(folder),
+    source: "console/main.tsx",
+    make: async (): Promise<ServedConsole> => {
+      const { files, ...made } = await bundle(folder)
+      return { ...made, files: files.map((file) => ({ ...file, body: Buffer.from(file.body) })) }
+    }
+  })

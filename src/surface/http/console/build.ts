@@ -1,4 +1,3 @@
-import { Effect } from "effect"
 import { packageRoot } from "../../../platform/settings/PackageFolders.ts"
 import { compressed, writeBuilt } from "./Built.ts"
 import { bundle } from "./Bundle.ts"
@@ -9,7 +8,7 @@ import { firstPageSize } from "./Size.ts"
 const sources = new URL("src/console/", packageRoot)
 const target = new URL("dist/console/", packageRoot)
 
-const made = await Effect.runPromise(bundle(sources))
+const made = await bundle(sources)
 await writeBuilt(made, target)
 
 const kilobytes = (bytes: number): string => `${(bytes / 1000).toFixed(1)} kB`

@@ -7,7 +7,6 @@ import { promisify } from "node:util"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { openApiDocument } from "../../../src/surface/docs/OpenApiDocument.ts"
-import { isWhole } from "../../harness/Corpus.ts"
 import { onSharedService, TestService } from "../../harness/TestService.ts"
 
 const root = fileURLToPath(new URL("../../../", import.meta.url))
@@ -34,7 +33,6 @@ const workFolder = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-/** What a generated client is given. */
 const access = Effect.map(TestService, ({ baseUrl, organization }) => ({
   BASE_URL: baseUrl,
   ORGANIZATION_ID: organization.id,
@@ -216,8 +214,8 @@ onSharedService("a client generated from the OpenAPI document", (it) => {
     limit
   )
 
-  it.scoped.skipIf(!isWhole || !hasPythonGenerator)(
-    "in Python imports and does a payment (skipped unless in test:full, if python3 can import openapi_python_client)",
+  it.scoped.skipIf(!hasPythonGenerator)(
+    "in Python imports and does a payment (skipped unless python3 can import openapi_python_client)",
     function* () {
       const folder = yield* workFolder
       writeFileSync(join(folder, "pay.py"), payInPython)
@@ -241,8 +239,8 @@ onSharedService("a client generated from the OpenAPI document", (it) => {
     limit
   )
 
-  it.scoped.skipIf(!isWhole || !hasGoGenerator)(
-    "in Go compiles and does a payment of more than 32 bits (skipped unless in test:full, if go has oapi-codegen in its cache)",
+  it.scoped.skipIf(!hasGoGenerator)(
+    "in Go compiles and does a payment of more than 32 bits (skipped unless go has oapi-codegen in its cache)",
     () =>
       Effect.gen(function* () {
         const folder = yield* workFolder

@@ -28,10 +28,7 @@ import { recordedSpanOf } from "../telemetry/Spans.ts"
 export const cachedForever = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<Effect.Effect<A, E>> =>
   Effect.map(Effect.cachedWithTTL(effect, Duration.infinity), Effect.uninterruptible)
 
-/**
- * Continues in the event loop's next turn, after pending I/O. `Effect.yieldNow` only lets fibers run that are already
- * runnable.
- */
+/** After pending I/O; `Effect.yieldNow` only lets fibers run that are already runnable. */
 export const turnOfEventLoop: Effect.Effect<void> = Effect.async((resume) => {
   setImmediate(() => resume(Effect.void))
 })
@@ -60,10 +57,7 @@ export const monotonicMillis: Effect.Effect<number> = Effect.map(
   (nanos) => Number(nanos / 1000n) / 1000
 )
 
-/**
- * A map with a maximum size: a new entry replaces the oldest. Use it for values that can be looked up again, so that a
- * full map only costs further look-ups.
- */
+/** A new entry replaces the oldest: for values that can be looked up again. */
 export class BoundedMap<A> {
   private readonly entries = new Map<string, A>()
   private readonly capacity: number
@@ -107,7 +101,6 @@ export class BoundedMap<A> {
 /** The maximum time of a request that has to wait, from entering the queue to the end of its turn, in milliseconds. */
 export const permitTimeoutMillis = 10_000
 
-/** The maximum number of waiting requests. */
 export const maxPermitWaiters = 1000
 
 /** The error of a request that timed out, or found the queue full. */
@@ -136,7 +129,6 @@ export class BoundedSemaphore {
     this.#patience = patience
   }
 
-  /** Runs an effect when its turn comes. */
   readonly turn = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | ServiceUnavailable, R> =>
     Effect.suspend(() => {
       let place: Place | undefined
@@ -200,27 +192,19 @@ export class BoundedSemaphore {
   }
 }
 
-/** The bounds of a fair semaphore. */
 interface FairSemaphoreOptions<Own, All> {
-  /** Permits per process. */
   readonly concurrency: number
   /** The maximum number of one owner's permits, so that nobody can starve all the others. */
   readonly share: number
-  /** How long a caller waits for each permit. */
   readonly patience: Duration.DurationInput
-  /** The failure if the owner's own share stayed taken for too long. */
   readonly onShareTaken: () => Own
-  /** The failure if all permits stayed taken for too long. */
   readonly onAllTaken: () => All
 }
 
 /** Holds a permit for an owner (a client's address, an organization) until the scope closes. */
 type TakePermit<E> = (owner: string) => Effect.Effect<void, E, Scope.Scope>
 
-/**
- * Holds a permit until the scope closes. A separate fiber waits for it, so that a permit that comes too late is
- * released.
- */
+/** A separate fiber waits for it, so that a permit that comes too late is released. */
 const hold = (semaphore: Effect.Semaphore) =>
   Effect.gen(function* () {
     const held = yield* Deferred.make<void>()
@@ -228,7 +212,6 @@ const hold = (semaphore: Effect.Semaphore) =>
     yield* Deferred.await(held)
   })
 
-/** A semaphore that many owners share within these bounds. */
 export const makeFairSemaphore = <Own, All>({
   concurrency,
   onAllTaken,
@@ -266,7 +249,6 @@ export const makeFairSemaphore = <Own, All>({
 /** The event loop utilization at which batches begin to be spaced, and at which they are spaced fully. */
 const busy = { from: 0.55, full: 0.85 }
 
-/** The maximum interval between the starts of two batches, in milliseconds. */
 const maxMillis = 15
 
 /** How often the event loop's utilization is measured, in milliseconds. */
@@ -296,13 +278,10 @@ export const batchIntervalMillis = (): number => {
 }
 
 export interface BatcherOptions<Input, Output, E> {
-  /** Does the work of a batch; returns the results in its order. */
   readonly run: (batch: NonEmptyReadonlyArray<Input>) => Effect.Effect<ReadonlyArray<Output>, E>
   /** The key that must not occur twice in one batch: a second input with it waits for the next. */
   readonly keyOf: (input: Input) => string
-  /** How many batches are under way at once. */
   readonly concurrency: number
-  /** The most inputs of one batch. */
   readonly maxBatch: number
   /** The minimum time between the starts of two batches, in milliseconds; called for each batch. */
   readonly interval: () => number
@@ -310,10 +289,7 @@ export interface BatcherOptions<Input, Output, E> {
   readonly patience: { readonly millis: number; readonly error: () => E }
   /** How many inputs may wait; a further one fails with that error at once. Default: any number. */
   readonly maxWaiting?: number
-  /**
-   * Whether the inputs of a batch that failed with this error are tried one by one: not if the others would fail as
-   * well.
-   */
+  /** Not if the others would fail as well. */
   readonly isOfOne: (error: E) => boolean
 }
 
