@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, FastCheck } from "effect"
-import { leaseTimes } from "../../src/engine/worker/Limits.ts"
+import { leaseTimes } from "../../src/engine/worker/Endpoints.ts"
 
 const day = 86_400_000
 

@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks"
 import { describe, expect, it } from "@effect/vitest"
-import { LoopHealth, patience } from "../../src/engine/worker/Held.ts"
+import { LoopHealth, patience } from "../../src/engine/worker/WorkerLife.ts"
 
 describe("a loop's health", () => {
   it("is stuck if a step has not ended long after its limit, a wait included, and goes on with the next step", () => {

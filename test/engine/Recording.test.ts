@@ -1,37 +1,29 @@
 import { SqlError } from "@effect/sql"
 import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
-import type { ClaimedDelivery } from "../../src/engine/queue/Claim.ts"
-import type { FinishedAttempt, Queue } from "../../src/engine/queue/Queue.ts"
-import { Held, LoopHealth, makeBegin, Recording } from "../../src/engine/worker/Held.ts"
+import { type ClaimedDelivery, queueStart } from "../../src/engine/queue/Claim.ts"
+import type { FinishedAttempt } from "../../src/engine/queue/Queue.ts"
+import { LoopHealth } from "../../src/engine/worker/WorkerLife.ts"
 import { anyDelivery } from "../destinations/deliveries/AnyDelivery.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { it } from "../harness/Tests.ts"
+import { FakeQueue, workerOn } from "./FakeQueue.ts"
 import { finished } from "./QueueBench.ts"
-
-const unused = () => Effect.die("not called")
 
 /** A worker's records, on a database that is away until `isAway` says otherwise, and what it begins of its claims. */
 const started = Effect.gen(function* () {
   const database = { isAway: true, tries: 0 }
   const recorded: Array<FinishedAttempt> = []
-  const released: Array<readonly [id: string, seconds: number]> = []
-  const begun: Array<ClaimedDelivery> = []
-  const queue: Queue["Type"] = {
-    claim: unused,
-    destinations: unused,
-    finish: (attempts) =>
-      Effect.suspend(() => {
-        database.tries += 1
-        if (database.isAway) return new SqlError.SqlError({ cause: new Error("away") })
-        recorded.push(...attempts)
-        return Effect.void
-      }),
-    release: (deliveries, delay) =>
-      Effect.sync(() => void released.push(...deliveries.map(({ id }) => [id, Duration.toSeconds(delay)] as const)))
-  }
-  const held = new Held(queue, () => {})
-  const recording = new Recording(queue, held, new LoopHealth("starts"))
+  const fake = new FakeQueue()
+  fake.onFinish = (attempts) =>
+    Effect.suspend(() => {
+      database.tries += 1
+      if (database.isAway) return new SqlError.SqlError({ cause: new Error("away") })
+      recorded.push(...attempts)
+      return Effect.void
+    })
+  const worker = yield* workerOn(fake, { concurrency: 16 })
+  const { recording } = worker
   yield* Effect.forkScoped(Effect.forever(recording.round))
   // A record is never broken off: it ends once the database takes it
   yield* Effect.addFinalizer(() =>
@@ -39,21 +31,12 @@ const started = Effect.gen(function* () {
       database.isAway = false
     })
   )
-  const begin = makeBegin({
-    held,
-    attempts: { start: (delivery) => void begun.push(delivery) },
-    destinations: { load: () => Effect.void },
-    recording,
-    startWithin: Duration.seconds(5)
+  /** Begins what a claim took that was under way when records began to fail. */
+  const begin = Effect.fnUntraced(function* (deliveries: ReadonlyArray<ClaimedDelivery>) {
+    fake.onClaim = () => ({ deliveries, nextDueInMillis: null, more: false, place: queueStart, askedFor: new Map() })
+    return yield* Effect.forkScoped(worker.claim)
   })
-  return {
-    database,
-    recording,
-    recorded,
-    released,
-    begun,
-    begin: (all: ReadonlyArray<ClaimedDelivery>) => begin(all, performance.now(), "usual")
-  }
+  return { begin, database, fake, recorded, recording }
 })
 
 const confirmed = () => finished(anyDelivery(), 204, { state: "delivered" })
@@ -77,15 +60,15 @@ describe("a worker that can't record its attempts", () => {
   })
 
   it.scopedLive("gives back what it has sent if a claim under way takes it again, and begins the rest", function* () {
-    const { begin, begun, database, recording, released } = yield* started
+    const { begin, database, fake, recording } = yield* started
     const [delivered, retried, other] = [anyDelivery(), anyDelivery(), anyDelivery()]
     recording.add(finished(delivered, 204, { state: "delivered" }))
     yield* eventuallyTrue("a try that failed", () => database.tries > 0)
     recording.add(finished(retried, 503, { state: "queued", delay: Duration.seconds(30) }))
-    const again = [delivered, retried, other].map((one) => ({ ...one, attempt: 2, interrupted: 1 }))
-    yield* begin(again)
-    expect(begun).toEqual(again.slice(2))
-    expect(released).toEqual([
+    yield* begin([delivered, retried, other].map((one) => ({ ...one, attempt: 2, interrupted: 1 })))
+    yield* eventuallyTrue("the attempt", () => fake.sent.length > 0)
+    expect(fake.sent).toEqual([other.id])
+    expect(fake.released).toEqual([
       [delivered.id, 1],
       [retried.id, 30]
     ])

@@ -122,10 +122,10 @@ export interface StoredUnderLease {
 export interface Recipient {
   /** How long its leases last, in milliseconds. */
   readonly leaseMillis: number
-  /** Reserves a place for one delivery to an endpoint; false if there is none. `take` or `release` must follow. */
-  readonly reserve: (endpointId: EndpointId) => boolean
-  /** Gives up the place that was reserved for one delivery to an endpoint. */
-  readonly release: (endpointId: EndpointId) => void
+  /** Reserves a place for a delivery; false if there is none. `take` or `release` must follow. */
+  readonly reserve: (delivery: HandedDelivery) => boolean
+  /** Gives up the place that was reserved for a delivery. */
+  readonly release: (delivery: HandedDelivery) => void
   /**
    * Takes deliveries for which places were reserved. Their lease began at `storedAt` by the database's clock, and at
    * `leasedAt` or later by `performance.now()`.
@@ -182,7 +182,7 @@ export class HandOff {
 
   /** Reserves a place for a delivery; returns whether it should be stored under the lease. */
   offer(delivery: HandedDelivery): boolean {
-    if (this.#recipient === null || !this.#recipient.reserve(delivery.endpointId)) return false
+    if (this.#recipient === null || !this.#recipient.reserve(delivery)) return false
     this.#reserved.set(delivery.id, delivery)
     return true
   }
@@ -211,7 +211,7 @@ export class HandOff {
 
   /** Ends the hand-over and releases its places. If the statement was committed after all, the lease will expire. */
   cancel(): void {
-    for (const { endpointId } of this.#reserved.values()) this.#recipient?.release(endpointId)
+    for (const delivery of this.#reserved.values()) this.#recipient?.release(delivery)
     this.#reserved.clear()
   }
 }

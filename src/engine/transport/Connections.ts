@@ -23,10 +23,10 @@ import {
  */
 
 /**
- * How many expire before the event loop gets to other work. A thousand hanging attempts that began together expire
- * together, and ending each of them costs half a millisecond.
+ * How many attempts to endpoints that hang begin or end before the event loop gets to other work: hundreds are due at
+ * once, or expire together, and each costs half a millisecond.
  */
-const expireAtOnce = 4
+export const fewAtOnce = 4
 
 /** The longest pause between two such batches, in milliseconds, if simultaneous deadlines may be spread over time. */
 const longestPause = 10
@@ -119,7 +119,7 @@ export class Deadlines {
         this.#arm(expiring.endsAt - now)
         return
       }
-      if (expired === expireAtOnce) {
+      if (expired === fewAtOnce) {
         this.#sweepAfter(this.#pauseAt(now, expiring))
         return
       }
@@ -137,7 +137,7 @@ export class Deadlines {
     if (left <= 0) return 0
     let due = 0
     for (let one: Expiring | null = first; one !== null && one.endsAt <= now; one = one.later) due += 1
-    return Math.min(longestPause, (left * expireAtOnce) / due)
+    return Math.min(longestPause, (left * fewAtOnce) / due)
   }
 
   #sweepAfter(millis: number): void {

@@ -1,6 +1,48 @@
 import { performance } from "node:perf_hooks"
 import { Context, Effect, Layer, type Scope } from "effect"
 
+/**
+ * How long a bounded step of a loop may take, in milliseconds: two statements, each with its wait for a connection.
+ * Longer than their own time limits together, so that a slow database is never taken for a stuck loop.
+ */
+export const patience = 60_000
+
+/** The health of a worker's loop: what it is doing, and by when it must make progress. */
+export class LoopHealth {
+  #doing: string
+  #goesOnBy = performance.now() + patience
+
+  constructor(doing: string) {
+    this.#doing = doing
+  }
+
+  /** What the loop is doing, to complete "the worker …". */
+  get doing(): string {
+    return this.#doing
+  }
+
+  /** Begins a bounded step, or a wait of `millis`. */
+  begin(doing: string, millis = 0): void {
+    this.#doing = doing
+    this.#goesOnBy = performance.now() + millis + patience
+  }
+
+  /** Begins a wait of any length, for something to do. */
+  rest(doing: string): void {
+    this.#doing = doing
+    this.#goesOnBy = Number.POSITIVE_INFINITY
+  }
+
+  get isResting(): boolean {
+    return this.#goesOnBy === Number.POSITIVE_INFINITY
+  }
+
+  /** Whether the loop should have made progress before `now`, by `performance.now()`. */
+  isStuck(now: number): boolean {
+    return now > this.#goesOnBy
+  }
+}
+
 /** The state that a worker reports. */
 export interface WorkerState {
   /** What it is doing, to complete "the worker …": it claims, or why it does not. */
