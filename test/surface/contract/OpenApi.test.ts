@@ -1,9 +1,9 @@
-import { get as httpGet, type IncomingHttpHeaders } from "node:http"
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
 import { expect } from "@effect/vitest"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import addFormats from "ajv-formats"
 import { Effect, Option, Predicate, Schema, SchemaAST } from "effect"
+import { request as undiciRequest } from "undici"
 import { EventType } from "../../../src/events/Catalog.ts"
 import { refusedReasons } from "../../../src/events/DeliveryHeaders.ts"
 import { Envelope, encodeEnvelope, makeEnvelope, makeTestEnvelope } from "../../../src/events/Envelope.ts"
@@ -309,23 +309,10 @@ onSharedService("the documents", (it) => {
   it.effect("are compressed once for whoever takes that, and 304 for whoever has them", function* () {
     const { baseUrl } = yield* TestService
     const get = (path: string, headers: Record<string, string>) =>
-      Effect.async<{ readonly status: number; readonly headers: IncomingHttpHeaders; readonly bytes: Buffer }>(
-        (resume) => {
-          httpGet(`${baseUrl}${path}`, { headers }, (response) => {
-            const parts: Array<Buffer> = []
-            response.on("data", (part: Buffer) => parts.push(part))
-            response.on("end", () =>
-              resume(
-                Effect.succeed({
-                  status: response.statusCode ?? 0,
-                  headers: response.headers,
-                  bytes: Buffer.concat(parts)
-                })
-              )
-            )
-          }).on("error", (error) => resume(Effect.die(error)))
-        }
-      )
+      Effect.promise(async () => {
+        const { body, headers: answered, statusCode } = await undiciRequest(`${baseUrl}${path}`, { headers })
+        return { status: statusCode, headers: answered, bytes: Buffer.from(await body.arrayBuffer()) }
+      })
     for (const path of [
       "/docs",
       "/docs/api",

@@ -1,22 +1,11 @@
 import { HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { expect, it as plainIt } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { largestTaggedBody, withCaching } from "../../../src/surface/http/Edge.ts"
 import { onSharedService, TestService } from "../../harness/TestService.ts"
 import { makeTenant, subscribe, type Tenant } from "../../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
-import { authenticatedOperations, makeThings, pathOf, type Things } from "./Samples.ts"
-
-class Fixture extends Context.Tag("test/EntityTags/Fixture")<Fixture, { readonly things: Things }>() {
-  static readonly layer = Layer.effect(
-    Fixture,
-    Effect.gen(function* () {
-      const service = yield* TestService
-      const { organization } = service
-      return { things: yield* makeThings(service, { organizationId: organization.id, key: organization.testKey }) }
-    }).pipe(Effect.orDie)
-  )
-}
+import { authenticatedOperations, OwnThings, pathOf } from "./Samples.ts"
 
 const readings = authenticatedOperations.filter(
   ({ method, path }) => method === "GET" && !path.endsWith("/event-stream")
@@ -38,10 +27,10 @@ const tagged = (path: string, key: string) =>
 const endpointsOf = ({ id }: Pick<Tenant, "id">) => `/v2/organizations/${id}/integrations/endpoints`
 
 onSharedService("an answer that is asked for again", (it) => {
-  it.layer(Fixture.layer)((it) => {
+  it.layer(OwnThings.layer)((it) => {
     it.effect("has a tag in every reading of the API, and is for its own caller's cache alone", function* () {
       const { organization } = yield* TestService
-      const { things } = yield* Fixture
+      const { things } = yield* OwnThings
       yield* Effect.forEach(
         readings,
         (operation) =>

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto"
 import { expect, it as test } from "@effect/vitest"
-import { Context, Deferred, Effect, Fiber, Option, Redacted } from "effect"
+import { Context, Effect, Fiber, Option, Redacted } from "effect"
 import { Accounts } from "../../../src/payments/Accounts.ts"
-import { eventually, eventuallyTrue } from "../../harness/Eventually.ts"
+import { eventuallyTrue } from "../../harness/Eventually.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
 import {
   type Answer,
@@ -232,41 +232,6 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 60 })("a repeate
     expect(later.status, later.text).toBe(200)
     expect(isReplay(later)).toBe(false)
     expect(idOf(later)).not.toBe(idOf(first))
-  })
-
-  it.effect("waits its turn while the first one is under way, and then gets its answer", function* () {
-    const { organization, sql } = yield* TestService
-    const idempotencyKey = randomUUID()
-    const release = yield* Deferred.make<void>()
-    const locked = yield* Deferred.make<void>()
-    // Creations of one organization go one by one: as long as another one is under way, this one hangs
-    const holder = yield* Effect.fork(
-      sql.withTransaction(
-        Effect.gen(function* () {
-          yield* sql`SELECT 1 FROM payments.workspaces WHERE organization_id = ${organization.id} FOR NO KEY UPDATE`
-          yield* Deferred.succeed(locked, undefined)
-          yield* Deferred.await(release)
-        })
-      )
-    )
-    yield* Deferred.await(locked)
-    const first = yield* Effect.fork(send(endpoints, { idempotencyKey, body: endpointBody }))
-    yield* eventually(
-      "the first request has begun",
-      Effect.map(storedKeys(idempotencyKey), ([row]) => Option.fromNullable(row))
-    )
-    const early = yield* send(endpoints, { idempotencyKey, body: endpointBody })
-    expectFailure(early, inProgress)
-    expect(early.headers.get("retry-after")).toBe("1")
-    const other = yield* send(endpoints, { idempotencyKey, body: { ...endpointBody, name: "Other" } })
-    expectFailure(other, reused)
-    yield* Deferred.succeed(release, undefined)
-    yield* Fiber.join(holder)
-    const answer = yield* Fiber.join(first)
-    expect(answer.status, answer.text).toBe(200)
-    const late = yield* send(endpoints, { idempotencyKey, body: endpointBody })
-    expect(late.text).toBe(answer.text)
-    expect(isReplay(late)).toBe(true)
   })
 
   it.effect("makes nothing twice where the first one's process died before it stored its answer", function* () {

@@ -65,18 +65,29 @@ const invalid = "422 validation_failed"
 const missing = "422 provider_resource_missing"
 const refused = "422 provider_invalid_request_error"
 
+const nothing = "404 resource_not_found"
+const unauthenticated = "401 authentication_required"
+const untyped = "415 unsupported_media_type"
+const rejected = "422 destination_rejected"
+
+const [list, create, setPrice] = ["GET $P/products", "POST $P/products", "POST $P/prices"]
+const [sell, refund] = ["POST $P/checkout/sessions", "POST $P/refunds"]
+const [subscribe, change] = ["POST $M/endpoints", "PATCH $M/endpoints/$endpoint"]
+const test = "POST $M/endpoints/$endpoint/test"
+const filtered = (filters: object) => ({ body: { filters } })
+
 const mistakes: ReadonlyArray<Mistake> = [
   // Credentials and the organization
-  ["a wrong key", "GET $P/products", { key: `pk_test_${"x".repeat(43)}` }, "401 api_key_invalid", "revoked or expired"],
-  ["a key of production", "GET $P/products", { key: `pk_live_${"x".repeat(43)}` }, "401 api_key_invalid", "unknown"],
-  ["the provider's key", "GET $P/products", { key: "sk_test_4eC39HqLyjWD" }, "401 api_key_invalid", "begin with pk_"],
-  ["no key", "GET $P/products", { key: "" }, "401 authentication_required", "x-api-key"],
+  ["a wrong key", list, { key: `pk_test_${"x".repeat(43)}` }, "401 api_key_invalid", "revoked or expired"],
+  ["a key of production", list, { key: `pk_live_${"x".repeat(43)}` }, "401 api_key_invalid", "unknown"],
+  ["the provider's key", list, { key: "sk_test_4eC39HqLyjWD" }, "401 api_key_invalid", "begin with pk_"],
+  ["no key", list, { key: "" }, unauthenticated, "x-api-key"],
   ...["Bearer $key", "Basic $key"].map(
     (authorization): Mistake => [
       authorization,
-      "GET $P/products",
+      list,
       { key: "", headers: { authorization } },
-      "401 authentication_required",
+      unauthenticated,
       "x-api-key",
       "the Authorization header is not read"
     ]
@@ -99,33 +110,33 @@ const mistakes: ReadonlyArray<Mistake> = [
     ]
   ),
   // Idempotency keys
-  ["no Idempotency-Key", "POST $P/products", { body: {}, headers: { "idempotency-key": "" } }, invalid, "8 to 255"],
-  ["a short one", "POST $P/products", { body: {}, headers: { "idempotency-key": "1" } }, invalid, "8 to 255"],
+  ["no Idempotency-Key", create, { body: {}, headers: { "idempotency-key": "" } }, invalid, "8 to 255"],
+  ["a short one", create, { body: {}, headers: { "idempotency-key": "1" } }, invalid, "8 to 255"],
   [
     "one of another request",
-    "POST $P/products",
+    create,
     { body: { name: "Tea" }, headers: { "idempotency-key": "used-before" } },
     "409 idempotency_key_reused",
     "send a new one"
   ],
   // Amounts and currencies
-  ["an amount as text", "POST $P/prices", price({ unit_amount: "15.00" }), invalid, "1500 is R$15.00", "a string"],
-  ["an amount with decimals", "POST $P/prices", price({ unit_amount: 15.5 }), invalid, "1500 is R$15.00", "got 15.5"],
-  ["an amount by another name", "POST $P/prices", price({ amount: 5 }), invalid, "did you mean unit_amount?"],
-  ["a currency in capitals", "POST $P/prices", price({ currency: "BRL" }), invalid, "lowercase", "such as brl"],
-  ["a currency's sign", "POST $P/prices", price({ currency: "R$" }), invalid, "lowercase", "such as brl"],
-  ["an unknown currency", "POST $P/prices", price({ currency: "xxx" }), refused, "`currency` is not a currency that"],
+  ["an amount as text", setPrice, price({ unit_amount: "15.00" }), invalid, "1500 is R$15.00", "a string"],
+  ["an amount with decimals", setPrice, price({ unit_amount: 15.5 }), invalid, "1500 is R$15.00", "got 15.5"],
+  ["an amount by another name", setPrice, price({ amount: 5 }), invalid, "did you mean unit_amount?"],
+  ["a currency in capitals", setPrice, price({ currency: "BRL" }), invalid, "lowercase", "such as brl"],
+  ["a currency's sign", setPrice, price({ currency: "R$" }), invalid, "lowercase", "such as brl"],
+  ["an unknown currency", setPrice, price({ currency: "xxx" }), refused, "`currency` is not a currency that"],
   ["another amount", "PATCH $P/prices/$price", { body: { unit_amount: 5 } }, invalid, "create another price"],
   // Paths and methods
-  ["the provider's path", "GET /v1/products", {}, "404 resource_not_found", products],
-  ["a singular", "GET $P/product", {}, "404 resource_not_found", products],
-  ["a slip", "GET $P/prodcuts", {}, "404 resource_not_found", products],
-  ["no provider", "GET /v2/organizations/$organization/products", {}, "404 resource_not_found", products],
-  ["two slashes", "GET /$P/products", {}, "404 resource_not_found", products],
-  ["a hyphen", "POST $P/checkout-sessions", { body: {} }, "404 resource_not_found", sessions],
-  ["camel case", "POST $P/checkoutSessions", { body: {} }, "404 resource_not_found", sessions],
-  ["the provider's name", "GET $M/webhook_endpoints", {}, "404 resource_not_found", "/integrations/endpoints or POST"],
-  ["nothing of ours", "GET /wp-login.php", {}, "404 resource_not_found", "/openapi.json"],
+  ["the provider's path", "GET /v1/products", {}, nothing, products],
+  ["a singular", "GET $P/product", {}, nothing, products],
+  ["a slip", "GET $P/prodcuts", {}, nothing, products],
+  ["no provider", "GET /v2/organizations/$organization/products", {}, nothing, products],
+  ["two slashes", "GET /$P/products", {}, nothing, products],
+  ["a hyphen", "POST $P/checkout-sessions", { body: {} }, nothing, sessions],
+  ["camel case", "POST $P/checkoutSessions", { body: {} }, nothing, sessions],
+  ["the provider's name", "GET $M/webhook_endpoints", {}, nothing, "/integrations/endpoints or POST"],
+  ["nothing of ours", "GET /wp-login.php", {}, nothing, "/openapi.json"],
   ["PUT", "PUT $P/products/$product", { body: {} }, "405 method_not_allowed", "GET, HEAD and PATCH, not PUT"],
   ["POST", "POST $P/products/$product", { body: {} }, "405 method_not_allowed", "GET, HEAD and PATCH, not POST"],
   ["a slash at the end", "GET $P/products/", {}, invalid, "`id` in the path", "it is empty"],
@@ -138,17 +149,17 @@ const mistakes: ReadonlyArray<Mistake> = [
   ],
   ["a page's number", "GET $P/products?page=2", {}, invalid, "`page` in the query", "sent as starting_after"],
   // Bodies
-  ["text", "POST $P/products", { raw: '{"name":"Coffee"}' }, "415 unsupported_media_type", "application/json"],
+  ["text", create, { raw: '{"name":"Coffee"}' }, untyped, "application/json"],
   [
     "a form",
-    "POST $P/products",
+    create,
     { raw: "name=Coffee", headers: { "content-type": "application/x-www-form-urlencoded" } },
-    "415 unsupported_media_type",
+    untyped,
     "content-type: application/json"
   ],
-  ["broken JSON", "POST $P/products", { raw: '{"name":}', headers: json }, invalid, "not valid JSON"],
-  ["no body", "POST $P/products", { raw: "", headers: json }, invalid, "must be an object with name"],
-  ["an array", "POST $P/products", { body: [] }, invalid, "must be an object with name; it is an array"],
+  ["broken JSON", create, { raw: '{"name":}', headers: json }, invalid, "not valid JSON"],
+  ["no body", create, { raw: "", headers: json }, invalid, "must be an object with name"],
+  ["an array", create, { body: [] }, invalid, "must be an object with name; it is an array"],
   // Ids
   ["an unknown product", "GET $P/products/prod_1", {}, "404 provider_resource_missing", "`id` in the path names no"],
   [
@@ -158,25 +169,13 @@ const mistakes: ReadonlyArray<Mistake> = [
     "404 provider_resource_missing",
     "`id` in the path is an id of the production environment, and this request is for sandbox"
   ],
-  [
-    "an unknown endpoint",
-    `GET $M/endpoints/${randomUUID()}`,
-    {},
-    "404 resource_not_found",
-    "this organization and env"
-  ],
+  ["an unknown endpoint", `GET $M/endpoints/${randomUUID()}`, {}, nothing, "this organization and env"],
   ["the provider's endpoint", "GET $M/endpoints/we_123", {}, invalid, "`id` in the path must be a UUID"],
-  [
-    "an unknown price",
-    "POST $P/checkout/sessions",
-    selling("price_1"),
-    missing,
-    "`line_items.0.price` names no object"
-  ],
+  ["an unknown price", sell, selling("price_1"), missing, "`line_items.0.price` names no object"],
   ...["payment", "subscription"].map(
     (mode): Mistake => [
       `a product in place of a price, in the mode ${mode}`,
-      "POST $P/checkout/sessions",
+      sell,
       selling("$product", mode),
       missing,
       "`line_items.0.price` must be the id of a price (price_…), but this one is of a product",
@@ -185,7 +184,7 @@ const mistakes: ReadonlyArray<Mistake> = [
   ),
   [
     "a refund by the session",
-    "POST $P/refunds",
+    refund,
     { body: { payment_intent: "$session" } },
     missing,
     "`payment_intent` must be the id of a payment intent (pi_…), but this one is of a checkout session",
@@ -193,103 +192,61 @@ const mistakes: ReadonlyArray<Mistake> = [
   ],
   ["a session's id in a list", "GET $P/refunds?charge=$payment", {}, missing, "`charge` must be", "`latest_charge`"],
   // Selling and refunding
-  ["no mode", "POST $P/checkout/sessions", session({ mode: undefined }), invalid, "it must be payment or subscription"],
-  ["a wrong mode", "POST $P/checkout/sessions", session({ mode: "payments" }), invalid, "did you mean payment?"],
-  ["once, by subscription", "POST $P/checkout/sessions", selling("$price", "subscription"), refused, "must be payment"],
-  [
-    "monthly, by payment",
-    "POST $P/checkout/sessions",
-    selling("$monthly"),
-    refused,
-    "`line_items.0.price` is recurring"
-  ],
-  [
-    "too little",
-    "POST $P/checkout/sessions",
-    selling("$tiny"),
-    "422 provider_amount_too_small",
-    "less than the provider"
-  ],
-  ["success_url", "POST $P/checkout/sessions", session({ success_url: "x" }), invalid, "PUT /identity/return-urls"],
-  ["customer_email", "POST $P/checkout/sessions", session({ customer_email: "x" }), invalid, "payers enter"],
+  ["no mode", sell, session({ mode: undefined }), invalid, "it must be payment or subscription"],
+  ["a wrong mode", sell, session({ mode: "payments" }), invalid, "did you mean payment?"],
+  ["once, by subscription", sell, selling("$price", "subscription"), refused, "must be payment"],
+  ["monthly, by payment", sell, selling("$monthly"), refused, "`line_items.0.price` is recurring"],
+  ["too little", sell, selling("$tiny"), "422 provider_amount_too_small", "less than the provider"],
+  ["success_url", sell, session({ success_url: "x" }), invalid, "PUT /identity/return-urls"],
+  ["customer_email", sell, session({ customer_email: "x" }), invalid, "payers enter"],
   [
     "price_data",
-    "POST $P/checkout/sessions",
+    sell,
     session({ line_items: [{ price_data: {}, quantity: 1 }] }),
     invalid,
     "`line_items.0.price_data`",
     "POST …/provider/prices"
   ],
-  ["a refund of nothing", "POST $P/refunds", { body: {} }, invalid, "a refund needs it or charge"],
+  ["a refund of nothing", refund, { body: {} }, invalid, "a refund needs it or charge"],
   [
     "a refund of too much",
-    "POST $P/refunds",
+    refund,
     { body: { payment_intent: "$payment", amount: 99_999 } },
     refused,
     "`amount` is more than is left to refund"
   ],
   // Endpoints
-  ["http", "POST $M/endpoints", endpoint({ url: "http://shop.example.com/" }), "422 destination_rejected", "https://"],
-  [
-    "a query",
-    "POST $M/endpoints",
-    endpoint({ url: "https://a.example/?b" }),
-    "422 destination_rejected",
-    "in the path"
-  ],
-  [
-    "no host",
-    "POST $M/endpoints",
-    endpoint({ url: "https://a.invalid/" }),
-    "422 destination_unresolvable",
-    "a.invalid"
-  ],
+  ["http", subscribe, endpoint({ url: "http://shop.example.com/" }), rejected, "https://"],
+  ["a query", subscribe, endpoint({ url: "https://a.example/?b" }), rejected, "in the path"],
+  ["no host", subscribe, endpoint({ url: "https://a.invalid/" }), "422 destination_unresolvable", "a.invalid"],
   [
     "the provider's events",
-    "POST $M/endpoints",
+    subscribe,
     endpoint({ events: ["payment_intent.succeeded"] }),
     invalid,
     "did you mean payment.succeeded?"
   ],
   [
     "a deleted subscription",
-    "POST $M/endpoints",
+    subscribe,
     endpoint({ events: ["customer.subscription.deleted"] }),
     invalid,
     "did you mean subscription.canceled?"
   ],
-  ["all events", "POST $M/endpoints", endpoint({ events: ["*"] }), invalid, "must be one of payment.succeeded"],
-  ["enabled_events", "POST $M/endpoints", endpoint({ enabled_events: [] }), invalid, "did you mean events?"],
-  ["another URL", "PATCH $M/endpoints/$endpoint", { body: { url: "x" } }, invalid, "never changes; create another"],
-  [
-    "an unknown filter",
-    "PATCH $M/endpoints/$endpoint",
-    { body: { filters: { tags: [] } } },
-    "422 integration_filter_unknown",
-    "currencies, amountMin"
-  ],
-  [
-    "a filter's currency",
-    "PATCH $M/endpoints/$endpoint",
-    { body: { filters: { currencies: ["BRL"] } } },
-    "422 integration_filter_invalid",
-    "lowercase"
-  ],
-  [
-    "a filter's number",
-    "PATCH $M/endpoints/$endpoint",
-    { body: { filters: { metadata: { a: 1 } } } },
-    "422 integration_filter_invalid",
-    "it is a number"
-  ],
+  ["all events", subscribe, endpoint({ events: ["*"] }), invalid, "must be one of payment.succeeded"],
+  ["enabled_events", subscribe, endpoint({ enabled_events: [] }), invalid, "did you mean events?"],
+  ["another URL", change, { body: { url: "x" } }, invalid, "never changes; create another"],
+  ["an unknown filter", change, filtered({ tags: [] }), "422 integration_filter_unknown", "currencies, amountMin"],
+  ["a filter's currency", change, filtered({ currencies: ["BRL"] }), "422 integration_filter_invalid", "lowercase"],
+  ["a filter's number", change, filtered({ metadata: { a: 1 } }), "422 integration_filter_invalid", "it is a number"],
   [
     "another event's test",
-    "POST $M/endpoints/$endpoint/test",
+    test,
     { body: { type: "payout.paid" } },
     "422 event_type_not_subscribed",
     "it subscribes to"
   ],
-  ["no event's test", "POST $M/endpoints/$endpoint/test", { raw: "", headers: json }, invalid, "an object with type"]
+  ["no event's test", test, { raw: "", headers: json }, invalid, "an object with type"]
 ]
 
 onSharedService("a newcomer's mistake", (it) => {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import type { SqlClient, SqlError } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
 import type { YieldWrap } from "effect/Utils"
 import { v7 } from "uuid"
 import { eventKey } from "../../../src/destinations/publishing/Publication.ts"
@@ -14,32 +14,38 @@ import { type Answer, type RequestOptions, TestService } from "../../harness/Tes
 import { png } from "../../payments/images/Pictures.ts"
 import { makeMoney } from "./Payments.ts"
 
-/** What a tenant has that the operations name by id. */
-export interface Things {
-  readonly productId: string
-  readonly priceId: string
-  readonly sessionId: string
-  readonly promotionCodeId: string
-  readonly paymentLinkId: string
-  readonly paymentIntentId: string
-  readonly chargeId: string
-  readonly refundId: string
-  readonly disputeId: string
-  readonly customerId: string
-  readonly subscriptionId: string
-  /** Of no use to other operations than its cancellation. */
-  readonly cancelableSubscriptionId: string
-  readonly payoutId: string
-  readonly endpointId: string
-  readonly deliveryId: string
-  readonly recoveryId: string
-  readonly replayId: string
-  readonly eventId: string
-  /** Of no use to other operations than its deletion. */
-  readonly deletableEndpointId: string
-  readonly checkoutPageId: string
-  readonly deletableCheckoutPageId: string
+/** Things of the provider's that the operations name by id, as they are called where there is no account. */
+const absentThings = {
+  productId: "prod_live1234",
+  priceId: "price_live1234",
+  sessionId: "cs_live_1234",
+  promotionCodeId: "promo_live1234",
+  paymentLinkId: "plink_live1234",
+  paymentIntentId: "pi_live1234",
+  chargeId: "ch_live1234",
+  refundId: "re_live1234",
+  disputeId: "du_live1234",
+  customerId: "cus_live1234",
+  subscriptionId: "sub_live1234",
+  cancelableSubscriptionId: "sub_live5678",
+  payoutId: "po_live1234"
 }
+
+/** What a tenant has that the operations name by id. Some are of no use to other operations than their own end. */
+export type Things = Readonly<
+  Record<
+    | keyof typeof absentThings
+    | "endpointId"
+    | "deletableEndpointId"
+    | "deliveryId"
+    | "recoveryId"
+    | "replayId"
+    | "eventId"
+    | "checkoutPageId"
+    | "deletableCheckoutPageId",
+    string
+  >
+>
 
 interface Sample {
   readonly permission: Permission
@@ -406,33 +412,12 @@ export const makeThings = Effect.fnUntraced(function* (
       finished_at)
     VALUES (${organizationId}, ${environment}, ${replayId}, ${endpointId}, now() - interval '1 hour', now(), '', 'finished',
       now())`
+  const own = { endpointId, deletableEndpointId, deliveryId, recoveryId, replayId, eventId }
   if (environment === "production") {
     // Without an account there, none can be created by a request
-    const [checkoutPageId, deletableCheckoutPageId] = [v7(), v7()]
-    yield* Effect.forEach([checkoutPageId, deletableCheckoutPageId], (id) => insertPage(sql, organizationId, id))
-    return {
-      checkoutPageId,
-      deletableCheckoutPageId,
-      endpointId,
-      deliveryId,
-      recoveryId,
-      replayId,
-      eventId,
-      deletableEndpointId,
-      productId: "prod_live1234",
-      priceId: "price_live1234",
-      sessionId: "cs_live_1234",
-      promotionCodeId: "promo_live1234",
-      paymentLinkId: "plink_live1234",
-      paymentIntentId: "pi_live1234",
-      chargeId: "ch_live1234",
-      refundId: "re_live1234",
-      disputeId: "du_live1234",
-      customerId: "cus_live1234",
-      subscriptionId: "sub_live1234",
-      cancelableSubscriptionId: "sub_live5678",
-      payoutId: "po_live1234"
-    }
+    const pages = { checkoutPageId: v7(), deletableCheckoutPageId: v7() }
+    yield* Effect.forEach(Object.values(pages), (id) => insertPage(sql, organizationId, id))
+    return { ...own, ...pages, ...absentThings }
   }
   const productId = yield* post("/provider/products", { name: "Coffee" })
   const priceId = yield* post("/provider/prices", { product: productId, currency: "brl", unit_amount: 1500 })
@@ -450,12 +435,7 @@ export const makeThings = Effect.fnUntraced(function* (
   const checkoutPageId = yield* post("/provider/checkout-pages", page)
   const deletableCheckoutPageId = yield* post("/provider/checkout-pages", page)
   return {
-    endpointId,
-    deletableEndpointId,
-    deliveryId,
-    recoveryId,
-    replayId,
-    eventId,
+    ...own,
     productId,
     priceId,
     sessionId,
@@ -464,5 +444,17 @@ export const makeThings = Effect.fnUntraced(function* (
     checkoutPageId,
     deletableCheckoutPageId,
     ...(yield* makeMoney(service, { organizationId, key, priceId }))
-  }
+  } satisfies Things
 }, Effect.orDie)
+
+/** Things of the suite's own organization. */
+export class OwnThings extends Context.Tag("test/OwnThings")<OwnThings, { readonly things: Things }>() {
+  static readonly layer = Layer.effect(
+    OwnThings,
+    Effect.gen(function* () {
+      const service = yield* TestService
+      const { id: organizationId, testKey: key } = service.organization
+      return { things: yield* makeThings(service, { organizationId, key }) }
+    })
+  )
+}
