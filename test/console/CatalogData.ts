@@ -40,7 +40,7 @@ export const makeCatalog = Effect.gen(function* () {
     recurring: { interval: "month" }
   })
   yield* makeOffer("Filter papers", { currency: "jpy", unit_amount: 900 })
-  const tip = yield* makeOffer("Tip", {
+  yield* makeOffer("Tip", {
     currency: "kwd",
     custom_unit_amount: { minimum: 500, maximum: 50_000, preset: 1500 }
   })
@@ -58,15 +58,15 @@ export const makeCatalog = Effect.gen(function* () {
     products: [product]
   })
   const price = String(Object(beans["default_price"])["id"])
-  yield* post("/payment-links", {
+  const link = yield* post("/payment-links", {
     line_items: [{ price, quantity: 1, adjustable_quantity: { enabled: true, minimum: 1, maximum: 10 } }],
     restrictions: { completed_sessions: { limit: 100 } }
   })
   yield* post("/payment-links", { line_items: [{ price: String(monthly["id"]), quantity: 2 }] })
-  yield* post("/checkout-pages", {
+  const page = yield* post("/checkout-pages", {
     title: "Coffee beans",
     text: "Roasted every Monday.",
     items: [{ price, quantity: 1, adjustableQuantity: { minimum: 1, maximum: 5 } }]
   })
-  return { product, price, tip: tip.price }
+  return { product, price, linkUrl: String(link["url"]), pageUrl: String(page["url"]) }
 })

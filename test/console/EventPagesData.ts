@@ -104,7 +104,7 @@ const busyWorkspace = Effect.gen(function* () {
     limitMillis
   )
   yield* countDays(shop)
-  return { consumer, shop, accounting, paused, delivered, failed, waiting, event }
+  return { shop, delivered, failed, waiting, event }
 })
 
 export class BusyWorkspace extends Context.Tag("test/console/BusyWorkspace")<

@@ -273,18 +273,6 @@ onConsole(`the console in a browser${browserNote}`, (it) => {
     })
   })
 
-  inBrowser(it, "follows the system's appearance while nothing is chosen", function* () {
-    const { page } = yield* memberVisit({ role: "owner", browser: { colorScheme: "light" } })
-    yield* Effect.promise(async () => {
-      await open(page, "/sandbox/people")
-      const background = () => page.evaluate<string>("getComputedStyle(document.body).backgroundColor")
-      const light = await background()
-      await page.emulateMedia({ colorScheme: "dark" })
-      await page.locator("html[data-theme=dark]").waitFor()
-      expect(await background()).not.toBe(light)
-    })
-  })
-
   inBrowser(it, "is accessible with nothing beyond its edge: light, dark and on a phone", function* () {
     const { page } = yield* memberVisit({ role: "owner" })
     yield* Effect.promise(async () => {

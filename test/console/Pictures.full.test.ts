@@ -4,11 +4,9 @@ import { Effect } from "effect"
 import type { BrowserContextOptions, Page } from "playwright-core"
 import { phone } from "../harness/Accessibility.ts"
 import { hasBrowser } from "../harness/Browser.ts"
-import { makeConsumer } from "../harness/Consumer.ts"
-import { eventuallyTrue } from "../harness/Eventually.ts"
-import { TestService } from "../harness/TestService.ts"
-import { pay } from "../surface/http/Payments.ts"
-import { apiBelow, memberVisit, onConsole, open, settled, visit } from "./ConsoleBed.ts"
+import { makeCatalog, provider } from "./CatalogData.ts"
+import { memberVisit, onConsole, open, settled, visit } from "./ConsoleBed.ts"
+import { BusyWorkspace } from "./EventPagesData.ts"
 
 /**
  * Pictures of every page, to look at: `npm run console:pictures` writes them to `console-pictures/`, which Git ignores.
@@ -27,43 +25,22 @@ const appearances = [
 
 /** Something to see: a catalog, payments, a destination that works and one that does not. */
 const seeded = Effect.gen(function* () {
-  const service = yield* TestService
-  const { organization } = service
-  const works = yield* makeConsumer
-  const tenant = { organizationId: organization.id, key: organization.testKey }
-  const { get, post } = yield* apiBelow("")
-  const prices: Array<string> = []
-  const events = ["payment.succeeded", "checkout.completed"]
-  const endpoint = yield* post("/integrations/endpoints", { name: "Shop", url: works.url, events })
-  yield* post("/integrations/endpoints", { name: "Accounting", url: "http://localhost:1/hook", events })
-  for (const [name, amount] of [
-    ["Coffee beans, 1 kg", 4500],
-    ["Filter papers", 900]
-  ] as const) {
-    const product = yield* post("/provider/products", { name, description: "Roasted on Tuesdays" })
-    const price = yield* post("/provider/prices", { product: product["id"], currency: "brl", unit_amount: amount })
-    yield* pay(service, { ...tenant, priceId: String(price["id"]) })
-    prices.push(String(price["id"]))
-  }
-  const items = prices.map((price) => ({ price, quantity: 1 }))
-  const link = yield* post("/provider/payment-links", { line_items: items })
-  const page = yield* post("/provider/checkout-pages", { title: "Fresh coffee", text: "Roasted on Tuesdays.", items })
-  const session = yield* post("/provider/checkout/sessions", { mode: "payment", line_items: items })
-  yield* post("/provider/promotion-codes", { code: "SUMMER25", discount: { percent_off: 25 }, duration: "once" })
-  yield* eventuallyTrue("the shop's events", () => works.received.length >= 4)
-  const first = (path: string) =>
-    Effect.map(get(path), ({ data }) => String(Object(Array.isArray(data) ? data[0] : undefined)["id"]))
+  const { delivered, event, shop } = yield* Effect.provide(BusyWorkspace, BusyWorkspace.layer)
+  const { linkUrl, pageUrl, price, product } = yield* makeCatalog
+  const { get, post } = yield* provider
+  const session = yield* post("/checkout/sessions", { mode: "payment", line_items: [{ price, quantity: 1 }] })
+  const { data } = yield* get("/payment-intents?limit=1")
   return {
     payerPages: [
       ["payer-checkout", String(session["url"])],
-      ["payer-link", String(link["url"])],
-      ["payer-page", String(page["url"])]
+      ["payer-link", linkUrl],
+      ["payer-page", pageUrl]
     ] as const,
-    endpoint: String(endpoint["id"]),
-    delivery: yield* first("/integrations/deliveries?limit=1"),
-    event: yield* first("/integrations/events?limit=1"),
-    product: yield* first("/provider/products?limit=1"),
-    payment: yield* first("/provider/payment-intents?limit=1")
+    endpoint: shop,
+    delivery: delivered,
+    event,
+    product,
+    payment: String(Object(data)[0]?.id)
   }
 })
 
@@ -123,7 +100,7 @@ onConsole("pictures of the console", (it) => {
             await picture(newcomer.page, what)
           }
           await open(opened.page, "/sandbox/payment-links?tab=pages")
-          await opened.page.getByRole("button", { name: "Edit Fresh coffee" }).click()
+          await opened.page.getByRole("button", { name: "Edit Coffee beans" }).click()
           await opened.page.screenshot({ path: `${folder}checkout-page-edit-${name}.png` })
           await opened.page.keyboard.press("Escape")
           await open(opened.page, "/sandbox/keys")

@@ -1,7 +1,38 @@
 import { describe, expect } from "@effect/vitest"
-import { call, onEmulator, raw, somePrice, someSession, submit } from "./Harness.ts"
+import { Stripe } from "stripe"
+import { call, onEmulator, raw, refusal, somePrice, someSession, submit } from "./Harness.ts"
 
 describe("checkout sessions", () => {
+  onEmulator("cost what their prices say of the quantity", function* ({ stripe }) {
+    const tiered = (tiers_mode: "graduated" | "volume") => ({
+      billing_scheme: "tiered" as const,
+      tiers_mode,
+      tiers: [
+        { up_to: 5, unit_amount: 100, flat_amount: 7 },
+        { up_to: 10, unit_amount: 50 },
+        { up_to: "inf" as const, unit_amount_decimal: Stripe.Decimal.from("10.5"), flat_amount: 1_000 }
+      ]
+    })
+    const packed = (round: "down" | "up") => ({ unit_amount: 100, transform_quantity: { divide_by: 10, round } })
+    for (const [terms, quantity, expected] of [
+      [{ unit_amount_decimal: Stripe.Decimal.from("100.499999999999") }, 1, 100],
+      [{ unit_amount_decimal: Stripe.Decimal.from("100.5") }, 3, 302],
+      [packed("up"), 11, 200],
+      [packed("down"), 19, 100],
+      [tiered("graduated"), 5, 507],
+      [tiered("graduated"), 6, 557],
+      [tiered("graduated"), 12, 1_778],
+      [tiered("volume"), 5, 507],
+      [tiered("volume"), 10, 500],
+      [tiered("volume"), 11, 1_116]
+    ] as const) {
+      const product_data = { name: "Coffee" }
+      const { id: price } = yield* call(() => stripe.prices.create({ currency: "brl", product_data, ...terms }))
+      const session = yield* someSession(stripe, { line_items: [{ price, quantity }] })
+      expect([terms, quantity, session.amount_total]).toEqual([terms, quantity, expected])
+    }
+  })
+
   onEmulator("ask the payer for fields and a phone number, and keep the answers", function* ({ stripe }) {
     const label = (custom: string) => ({ type: "custom" as const, custom })
     const fields = [
@@ -41,15 +72,13 @@ describe("checkout sessions", () => {
       [[...twice, ...twice], "custom_fields[1][key]"],
       [[{ key: "size", label: label("Size"), type: "dropdown" as const }], "custom_fields[0][dropdown]"]
     ] as const) {
-      const refused = yield* call(() =>
-        stripe.checkout.sessions
-          .create({
-            mode: "payment",
-            line_items: [{ price: price.id, quantity: 1 }],
-            success_url: "https://shop.example/thanks",
-            custom_fields: [...custom_fields]
-          })
-          .catch((error: unknown) => error)
+      const refused = yield* refusal(() =>
+        stripe.checkout.sessions.create({
+          mode: "payment",
+          line_items: [{ price: price.id, quantity: 1 }],
+          success_url: "https://shop.example/thanks",
+          custom_fields: [...custom_fields]
+        })
       )
       expect(refused).toMatchObject({ statusCode: 400, param })
     }

@@ -1,8 +1,7 @@
 import { Effect, TestClock } from "effect"
 import { requestContext } from "../../src/emulator/api/Route.ts"
-import type { HttpRequest } from "../../src/emulator/Http.ts"
 import { platformAccountId } from "../../src/emulator/Ids.ts"
-import { expireOverdue, hostedPage } from "../../src/emulator/pages/HostedPage.ts"
+import { expireOverdue } from "../../src/emulator/pages/HostedPage.ts"
 import type { Session } from "../../src/emulator/Records.ts"
 import { createPrice } from "../../src/emulator/resources/PriceCreation.ts"
 import { createProduct } from "../../src/emulator/resources/Products.ts"
@@ -39,15 +38,6 @@ const now = (at: Service, { id }: Session) =>
     })
   })
 
-const request = (method: string, body = ""): HttpRequest => ({
-  id: "req_1",
-  method,
-  path: "/",
-  query: "",
-  header: () => undefined,
-  body
-})
-
 describe("a session whose time has run out", () => {
   it.scoped("is expired by the sweep, once, and not a second earlier", function* () {
     const at = yield* service
@@ -59,15 +49,5 @@ describe("a session whose time has run out", () => {
     yield* expireOverdue(at)
     yield* expireOverdue(at)
     expect(yield* now(at, session)).toEqual({ status: "expired", told: 1 })
-  })
-
-  it.scoped("cannot be paid any more, swept or not", function* () {
-    const at = yield* service
-    const session = yield* openSession(at)
-    yield* TestClock.adjust("24 hours")
-    const answer = yield* hostedPage(at)(request("POST", "action=pay"), session.id)
-    expect(answer.status).toBe(410)
-    expect(yield* now(at, session)).toEqual({ status: "expired", told: 1 })
-    expect((yield* hostedPage(at)(request("GET"), session.id)).body).toContain("expired")
   })
 })

@@ -1,14 +1,6 @@
-import { Deferred, Effect, Fiber } from "effect"
+import { Effect } from "effect"
 import { Stripe } from "stripe"
-import { internalError, refuse } from "../../src/emulator/ProviderError.ts"
-import {
-  type Answer,
-  forgetOldAnswers,
-  type KeyedRequest,
-  makeIdempotency
-} from "../../src/emulator/store/Idempotency.ts"
-import { makeStore } from "../../src/emulator/store/Store.ts"
-import { describe, expect, it } from "../harness/Tests.ts"
+import { describe, expect } from "../harness/Tests.ts"
 import { call, onEmulator, raw, refusal, said, sdk, somePrice } from "./Harness.ts"
 
 describe("a repeated request with the same idempotency key", () => {
@@ -103,67 +95,5 @@ describe("a repeated request with the same idempotency key", () => {
     expect(
       (yield* said(() => stripe.products.create({ name: "a" }, { idempotencyKey: "k".repeat(256) }))).statusCode
     ).toBe(400)
-  })
-})
-
-const keyed: KeyedRequest = {
-  scope: "acct_a",
-  key: "k",
-  method: "POST",
-  path: "/v1/x",
-  parameters: {},
-  requestId: "req_1",
-  now: 1_000_000
-}
-const done: Answer = { status: 200, body: "{}" }
-
-describe("the guard", () => {
-  it.scoped("answers 409 idempotency_key_in_use as long as the first request is under way", function* () {
-    const { run } = makeIdempotency(yield* makeStore(undefined))
-    const began = yield* Deferred.make<void>()
-    const goOn = yield* Deferred.make<void>()
-    const first = yield* Effect.fork(
-      run(keyed, () => Deferred.succeed(began, undefined).pipe(Effect.zipRight(Deferred.await(goOn)), Effect.as(done)))
-    )
-    yield* Deferred.await(began)
-    const error = yield* Effect.flip(run(keyed, () => Effect.die("must not run")))
-    expect(error).toMatchObject({ status: 409, code: "idempotency_key_in_use" })
-    yield* Deferred.succeed(goOn, undefined)
-    expect(yield* Fiber.join(first)).toEqual(done)
-    expect(yield* run(keyed, () => Effect.die("must not run"))).toEqual({ ...done, replayOf: "req_1" })
-  })
-
-  it.scoped("forgets a server error, so that the request can be tried again", function* () {
-    const { run } = makeIdempotency(yield* makeStore(undefined))
-    yield* Effect.flip(run(keyed, () => Effect.fail(internalError)))
-    expect(yield* run(keyed, () => Effect.succeed(done))).toEqual(done)
-  })
-
-  it.scoped("keeps nothing of what a refused operation wrote", function* () {
-    const store = yield* makeStore(undefined)
-    const { run } = makeIdempotency(store)
-    const refused = yield* run(keyed, (transaction) => {
-      transaction.in("acct_a").put("webhook", "w", { url: "x" })
-      return Effect.fail(refuse({ message: "no" }))
-    })
-    expect(refused.status).toBe(400)
-    expect(
-      yield* store.transact((transaction) => Effect.succeed(transaction.in("acct_a").get("webhook", "w")))
-    ).toBeUndefined()
-  })
-
-  it.scoped("holds an answer for 24 hours", function* () {
-    const store = yield* makeStore(undefined)
-    const { run } = makeIdempotency(store)
-    yield* run(keyed, () => Effect.succeed(done))
-    const day = 24 * 60 * 60
-    const late = { ...keyed, now: keyed.now + day - 1 }
-    expect((yield* run(late, () => Effect.succeed({ status: 200, body: "new" }))).body).toBe("{}")
-    const later = { ...keyed, now: keyed.now + day }
-    expect((yield* run(later, () => Effect.succeed({ status: 200, body: "new" }))).body).toBe("new")
-    yield* forgetOldAnswers(store)
-    expect(yield* store.transact((transaction) => Effect.succeed(transaction.in("acct_a").all("answer").length))).toBe(
-      1
-    )
   })
 })

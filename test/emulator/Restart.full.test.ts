@@ -1,6 +1,6 @@
-import { type ChildProcess, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 import { readFileSync, statSync } from "node:fs"
-import { Effect, type Scope } from "effect"
+import { Effect } from "effect"
 import type { Stripe } from "stripe"
 import { program } from "../harness/Program.ts"
 import { describe, expect, it } from "../harness/Tests.ts"
@@ -21,41 +21,29 @@ import {
   webhookSecret
 } from "./Harness.ts"
 
-const environment = (extra: Readonly<Record<string, string>>) => ({
-  PATH: process.env["PATH"] ?? "",
-  EMULATOR_SECRET_KEY: secretKey,
-  EMULATOR_WEBHOOK_SECRET: webhookSecret,
-  ...extra
-})
-
-interface Running {
-  readonly url: string
-  readonly child: ChildProcess
-  /** Resolves with the exit code, or the name of the signal that ended it. */
-  readonly ended: Promise<number | string | null>
-}
-
 /** The emulator in a process of its own, killed at the end of the scope if it still runs. */
-const run = (extra: Readonly<Record<string, string>>): Effect.Effect<Running, never, Scope.Scope> =>
+const start = (extra: Readonly<Record<string, string>>) =>
   Effect.acquireRelease(
-    Effect.async<Running>((resume) => {
+    Effect.sync(() => {
       const child = spawn(process.execPath, program("src/emulator/main.ts"), {
-        env: environment(extra),
+        env: {
+          PATH: process.env["PATH"] ?? "",
+          EMULATOR_SECRET_KEY: secretKey,
+          EMULATOR_WEBHOOK_SECRET: webhookSecret,
+          ...extra
+        },
         stdio: ["ignore", "pipe", "pipe"]
       })
-      const ended = new Promise<number | string | null>((resolve) =>
-        child.once("exit", (code, signal) => resolve(code ?? signal))
-      )
       let output = ""
-      child.stdout.setEncoding("utf8").on("data", (text: string) => {
-        output += text
-        const end = output.indexOf("\n")
-        if (end >= 0) resume(Effect.succeed({ url: output.slice(0, end), child, ended }))
-      })
-      child.stderr.setEncoding("utf8").on("data", (text: string) => {
-        output += text
-      })
-      child.once("exit", () => resume(Effect.dieMessage(`The emulator ended at once: ${output}`)))
+      for (const stream of [child.stdout, child.stderr]) {
+        stream.setEncoding("utf8").on("data", (text: string) => {
+          output += text
+        })
+      }
+      const ended = new Promise<number | string | null>((resolve) =>
+        child.once("close", (code, signal) => resolve(code ?? signal))
+      )
+      return { child, ended, printed: () => output }
     }),
     ({ child, ended }) =>
       Effect.promise(() => {
@@ -63,6 +51,14 @@ const run = (extra: Readonly<Record<string, string>>): Effect.Effect<Running, ne
         return ended
       })
   )
+
+const run = (extra: Readonly<Record<string, string>>) =>
+  Effect.gen(function* () {
+    const { child, ended, printed } = yield* start(extra)
+    yield* until(() => printed().includes("\n"))
+    const [url = ""] = printed().split("\n", 1)
+    return { child, ended, url }
+  })
 
 /** What can be read of an account, to be compared before and after. */
 const everything = (stripe: Stripe) =>
@@ -212,30 +208,13 @@ describe.concurrent("in a process of its own", () => {
   )
 
   it.scopedLive("names the setting that is missing or wrong, and does not start", function* () {
-    const failure = (extra: Readonly<Record<string, string>>) =>
-      Effect.promise(
-        () =>
-          new Promise<{ code: number | null; output: string }>((resolve) => {
-            const child = spawn(process.execPath, program("src/emulator/main.ts"), {
-              env: { ...environment({}), ...extra },
-              stdio: ["ignore", "pipe", "pipe"]
-            })
-            let output = ""
-            for (const stream of [child.stdout, child.stderr]) {
-              stream.setEncoding("utf8").on("data", (text: string) => {
-                output += text
-              })
-            }
-            child.once("close", (code) => resolve({ code, output }))
-          })
-      )
-    const [secret, port] = yield* Effect.all(
-      [failure({ EMULATOR_SECRET_KEY: "" }), failure({ EMULATOR_PORT: "70000" })],
-      { concurrency: 2 }
-    )
-    expect(secret.code).not.toBe(0)
-    expect(secret.output).toMatch(/EMULATOR_SECRET_KEY/)
-    expect(port.code).not.toBe(0)
-    expect(port.output).toMatch(/EMULATOR_PORT/)
+    for (const [name, value] of [
+      ["EMULATOR_SECRET_KEY", ""],
+      ["EMULATOR_PORT", "70000"]
+    ] as const) {
+      const { ended, printed } = yield* start({ [name]: value })
+      expect(yield* Effect.promise(() => ended)).not.toBe(0)
+      expect(printed()).toContain(name)
+    }
   })
 })

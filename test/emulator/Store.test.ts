@@ -1,5 +1,5 @@
 import { appendFileSync, existsSync, readFileSync, truncateSync, writeFileSync } from "node:fs"
-import { Effect, FastCheck, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import type { EmulatorError } from "../../src/emulator/EmulatorError.ts"
 import { makeStore, type Scoped, type Store } from "../../src/emulator/store/Store.ts"
 import { describe, expect, it } from "../harness/Tests.ts"
@@ -25,79 +25,7 @@ const opened = <A, E>(
   body: (store: Store) => Effect.Effect<A, E, Scope.Scope>
 ): Effect.Effect<A, E | EmulatorError> => Effect.scoped(Effect.flatMap(makeStore(file), body))
 
-describe("a transaction", () => {
-  it.scoped("sees its own writes, and nobody else's until it succeeds", function* () {
-    const store = yield* makeStore(undefined)
-    yield* write(store, (objects) => objects.put("webhook", "1", { url: "one" }))
-    yield* Effect.flip(
-      store.transact((transaction) => {
-        const objects = transaction.in(scope)
-        objects.put("webhook", "2", { url: "two" })
-        objects.put("webhook", "1", { url: "changed" })
-        expect(objects.all("webhook")).toEqual([{ url: "changed" }, { url: "two" }])
-        objects.remove("webhook", "1")
-        expect(objects.get("webhook", "1")).toBeUndefined()
-        expect(objects.all("webhook")).toEqual([{ url: "two" }])
-        return Effect.fail("no")
-      })
-    )
-    expect(yield* urls(store)).toEqual(["one"])
-  })
-
-  it.scoped("waits for the one before it", function* () {
-    const store = yield* makeStore(undefined)
-    yield* write(store, (objects) => objects.put("webhook", "n", { url: "0" }))
-    const increment = store.transact((transaction) =>
-      Effect.gen(function* () {
-        const before = Number(transaction.in(scope).get("webhook", "n")?.url)
-        yield* Effect.yieldNow()
-        transaction.in(scope).put("webhook", "n", { url: String(before + 1) })
-      })
-    )
-    yield* Effect.all(
-      Array.from({ length: 50 }, () => increment),
-      { concurrency: "unbounded" }
-    )
-    expect(yield* urls(store)).toEqual(["50"])
-  })
-})
-
 describe("the journal", () => {
-  it.scoped("brings back any sequence of changes, order included", function* () {
-    const directory = yield* temporaryDirectory
-    let run = 0
-    const step = FastCheck.record({
-      id: FastCheck.constantFrom("a", "b", "c", "d"),
-      url: FastCheck.option(FastCheck.string()),
-      reopen: FastCheck.boolean()
-    })
-    yield* Effect.promise(() =>
-      FastCheck.assert(
-        FastCheck.asyncProperty(FastCheck.array(step, { maxLength: 20 }), async (steps) => {
-          const file = `${directory}/${run++}`
-          const model = new Map<string, string>()
-          const check = opened(file, urls).pipe(
-            Effect.map((found) => expect(found).toEqual(Array.from(model.values())))
-          )
-          for (const { id, reopen, url } of steps) {
-            if (url === null) model.delete(id)
-            else model.set(id, url)
-            await Effect.runPromise(
-              opened(file, (store) =>
-                write(store, (objects) =>
-                  url === null ? objects.remove("webhook", id) : objects.put("webhook", id, { url })
-                )
-              )
-            )
-            if (reopen) await Effect.runPromise(check)
-          }
-          await Effect.runPromise(check)
-        }),
-        { numRuns: 50 }
-      )
-    )
-  })
-
   it.scoped("keeps a transaction whole or loses it, wherever the process was stopped in writing it", function* () {
     const file = `${yield* temporaryDirectory}/journal`
     yield* opened(file, (store) => write(store, (objects) => objects.put("webhook", "1", { url: "one" })))

@@ -138,40 +138,24 @@ describe("paying a session in subscription mode", () => {
     ])
   })
 
-  onEmulator("discounts the first and further invoices as the coupon says", function* ({ account, emulator, stripe }) {
-    for (const [code, duration] of [
-      ["ONCE", "once"],
-      ["EVER", "forever"]
+  onEmulator("discounts its invoices for as long as the coupon says", function* ({ account, emulator, stripe }) {
+    for (const [code, duration, kept, expected] of [
+      ["ONCE", { duration: "once" }, 0, [1000, 1000, 900]],
+      ["TWO", { duration: "repeating", duration_in_months: 2 }, 1, [1000, 900, 900]],
+      ["EVER", { duration: "forever" }, 1, [900, 900, 900]]
     ] as const) {
-      const coupon = yield* call(() => stripe.coupons.create({ percent_off: 10, duration }))
+      const coupon = yield* call(() => stripe.coupons.create({ percent_off: 10, ...duration }))
       yield* call(() => stripe.promotionCodes.create({ promotion: { type: "coupon", coupon: coupon.id }, code }))
       const session = yield* subscriptionSession(stripe, { allow_promotion_codes: true })
       yield* submit(session.url, { action: "pay", promotion_code: code })
       const [subscription] = (yield* call(() => stripe.subscriptions.list({ expand: ["data.discounts"] }))).data
-      expect(subscription?.discounts).toHaveLength(duration === "once" ? 0 : 1)
-      yield* emulator.renewSubscription({ account, id: subscription?.id ?? "", outcome: "paid" })
-      const invoices = yield* call(() => stripe.invoices.list({ subscription: subscription?.id ?? "" }))
-      expect(invoices.data.map(({ amount_paid, subtotal }) => [subtotal, amount_paid])).toEqual([
-        [1000, duration === "once" ? 1000 : 900],
-        [1000, 900]
-      ])
-      expect(invoices.data[1]?.total_discount_amounts).toMatchObject([{ amount: 100 }])
+      expect([code, subscription?.discounts.length]).toEqual([code, kept])
+      const id = subscription?.id ?? ""
+      for (const _ of [1, 2]) yield* emulator.renewSubscription({ account, id, outcome: "paid" })
+      const { data } = yield* call(() => stripe.invoices.list({ subscription: id }))
+      expect([code, data.map(({ amount_paid }) => amount_paid)]).toEqual([code, expected])
+      expect(data.at(-1)).toMatchObject({ subtotal: 1000, total_discount_amounts: [{ amount: 100 }] })
     }
-  })
-
-  onEmulator("discounts the renewals of the coupon's months, none later", function* ({ account, emulator, stripe }) {
-    const coupon = yield* call(() =>
-      stripe.coupons.create({ percent_off: 10, duration: "repeating", duration_in_months: 2 })
-    )
-    yield* call(() => stripe.promotionCodes.create({ promotion: { type: "coupon", coupon: coupon.id }, code: "TWO" }))
-    const session = yield* subscriptionSession(stripe, { allow_promotion_codes: true })
-    yield* submit(session.url, { action: "pay", promotion_code: "TWO" })
-    const [subscription] = (yield* call(() => stripe.subscriptions.list())).data
-    const id = subscription?.id ?? ""
-    yield* emulator.renewSubscription({ account, id, outcome: "paid" })
-    yield* emulator.renewSubscription({ account, id, outcome: "paid" })
-    const invoices = yield* call(() => stripe.invoices.list({ subscription: id }))
-    expect(invoices.data.map(({ amount_paid }) => amount_paid)).toEqual([1000, 900, 900])
   })
 })
 
@@ -200,6 +184,19 @@ describe("subscriptions", () => {
     expect(invoice).toMatchObject({ amount_due: 1000, amount_paid: 0, attempt_count: 1 })
     expect((yield* call(() => stripe.subscriptions.retrieve(subscription.id))).status).toBe("past_due")
     expect((yield* call(() => stripe.invoices.listLineItems(invoice?.id ?? ""))).data).toHaveLength(1)
+  })
+
+  onEmulator("have periods as long as their prices say", function* ({ stripe }) {
+    for (const [interval, interval_count, days] of [
+      ["day", 10, [10]],
+      ["week", 2, [14]],
+      ["year", 1, [365, 366]]
+    ] as const) {
+      const { id: price } = yield* somePrice(stripe, { recurring: { interval, interval_count } })
+      const { subscription } = yield* subscribed(stripe, { line_items: [{ price, quantity: 1 }] })
+      const [item] = subscription.items.data
+      expect(days).toContain(((item?.current_period_end ?? 0) - (item?.current_period_start ?? 0)) / 86_400)
+    }
   })
 
   onEmulator("are renewed on their first day, even after a shorter month", function* ({ account, emulator, stripe }) {

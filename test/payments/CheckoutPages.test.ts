@@ -6,19 +6,12 @@ import { eventuallyDone } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
-import { dataOf, newTenant, part, payAt, soldItems, type Tenant } from "./ConnectedTenant.ts"
+import { dataOf, newTenant, part, payAt, priceOf, soldItems, type Tenant } from "./ConnectedTenant.ts"
 import { png } from "./images/Pictures.ts"
-
-const priceOf = (tenant: Tenant, more: object = {}) =>
-  Effect.gen(function* () {
-    const product = idOf(yield* tenant.post("/products", { name: "Coffee <b>beans</b>" }))
-    const price = idOf(yield* tenant.post("/prices", { product, currency: "brl", unit_amount: 1500, ...more }))
-    return { product, price }
-  })
 
 const pageOf = (tenant: Tenant, more: object = {}) =>
   Effect.gen(function* () {
-    const sold = yield* priceOf(tenant)
+    const sold = yield* priceOf(tenant, {}, "Coffee <b>beans</b>")
     const created = yield* tenant.post("/checkout-pages", {
       title: 'Beans & "more" <script>alert(1)</script>',
       items: [{ price: sold.price, quantity: 2, adjustableQuantity: { minimum: 0, maximum: 5 } }],

@@ -37,6 +37,17 @@ export const newTenant = Effect.gen(function* () {
   const send = (method: string, path: string, requestOptions: RequestOptions = {}) =>
     request(method, `/v2/organizations/${id}/provider${path}`, { key, ...requestOptions })
 
+  const atProvider = (path: string, method = "GET", params: Readonly<Record<string, string>> = {}) =>
+    Effect.promise(async (): Promise<Json> => {
+      const response = await fetch(`${emulator.url}/v1${path}`, {
+        method,
+        headers: { authorization: `Bearer ${secretKey}`, "stripe-account": accountId },
+        ...(method === "POST" ? { body: new URLSearchParams(params) } : {})
+      })
+      if (!response.ok) throw new Error(`The emulator answers ${response.status} ${await response.text()}`)
+      return Object(await response.json())
+    })
+
   return {
     id: id satisfies OrganizationId,
     accountId,
@@ -49,24 +60,9 @@ export const newTenant = Effect.gen(function* () {
     patch: (path: string, body: unknown, idempotencyKey: string = randomUUID()) =>
       send("PATCH", path, { body, headers: { "idempotency-key": idempotencyKey } }),
     keyOf: (permissions: ReadonlyArray<Grant>) => makeKey(id, permissions),
-    atProvider: (path: string) =>
-      Effect.promise(async (): Promise<Json> => {
-        const response = await fetch(`${emulator.url}/v1${path}`, {
-          headers: { authorization: `Bearer ${secretKey}`, "stripe-account": accountId }
-        })
-        if (!response.ok) throw new Error(`The emulator answers ${response.status} ${await response.text()}`)
-        return Object(await response.json())
-      }),
+    atProvider: (path: string) => atProvider(path),
     doAtProvider: (path: string, params: Readonly<Record<string, string>>, method = "POST") =>
-      Effect.promise(async (): Promise<Json> => {
-        const response = await fetch(`${emulator.url}/v1${path}`, {
-          method,
-          headers: { authorization: `Bearer ${secretKey}`, "stripe-account": accountId },
-          ...(method === "POST" ? { body: new URLSearchParams(params) } : {})
-        })
-        if (!response.ok) throw new Error(`The emulator answers ${response.status} ${await response.text()}`)
-        return Object(await response.json())
-      }),
+      atProvider(path, method, params),
     /** Runs an effect while every call to the provider that it concerns goes wrong. */
     during: <A, E, R>(fault: Fault, effect: Effect.Effect<A, E, R>) =>
       emulator
@@ -83,9 +79,9 @@ export const newTenant = Effect.gen(function* () {
 
 export type Tenant = Effect.Effect.Success<typeof newTenant>
 
-export const priceOf = (tenant: Tenant, more: object = {}) =>
+export const priceOf = (tenant: Tenant, more: object = {}, name = "Coffee") =>
   Effect.gen(function* () {
-    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const product = idOf(yield* tenant.post("/products", { name }))
     const price = idOf(yield* tenant.post("/prices", { product, currency: "brl", unit_amount: 1500, ...more }))
     return { product, price }
   })

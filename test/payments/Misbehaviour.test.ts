@@ -12,12 +12,6 @@ import { platformId, platformKey, ScriptedService, scriptedTenant } from "./Scri
 /** What a provider's messages may carry, and nobody but the provider may ever read. */
 const leak = "LEAKED: the key sk_test_platf****orm does not have access to payer@example.com"
 
-/** A provider that shows the platform its own account, and otherwise behaves so. */
-const ofPlatform =
-  (behaviour: Behaviour): Behaviour =>
-  (call, response) =>
-    (call.path === "/v1/account" ? replying(200, { id: platformId, object: "account" }) : behaviour)(call, response)
-
 /** A call's whole time. It passes only when a test says so: no call ends because the machine is slow. */
 const deadline = Duration.seconds(50)
 
@@ -60,6 +54,13 @@ const refusing = (
   error: Readonly<Record<string, unknown>>,
   headers?: Readonly<Record<string, string>>
 ) => replying(status, { error: { type: "invalid_request_error", message: leak, ...error } }, headers)
+
+const revoked = refusing(403, { code: "account_invalid" })
+
+const ofItself = replying(200, { id: platformId, object: "account" })
+
+const ofTheAccount: Behaviour = (call, response) =>
+  replying(200, { id: call.headers["stripe-account"], object: "account" })(call, response)
 
 const product = { id: "prod_123", object: "product", name: "Coffee" }
 
@@ -145,27 +146,6 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), { t
       expect(calls()).toHaveLength(1)
     })
 
-    it.effect("that knows no such object is 404 provider_resource_missing", function* () {
-      const { provider } = yield* ScriptedService
-      const { get } = yield* newTenant
-      provider.behave(refusing(404, { code: "resource_missing", param: "id" }))
-      expectFailure(yield* get, { status: 404, code: "provider_resource_missing", fields: ["id"] })
-    })
-
-    it.effect("that refuses a parameter is 422 with the parameter in the API's own form", function* () {
-      const { provider } = yield* ScriptedService
-      const { post } = yield* newTenant
-      const session = { mode: "payment", line_items: [{ price: "price_123", quantity: 1 }] }
-      provider.behave(refusing(400, { code: "resource_missing", param: "line_items[0][price]" }))
-      expectFailure(yield* post(session, randomUUID(), "/checkout/sessions"), {
-        status: 422,
-        code: "provider_resource_missing",
-        fields: ["line_items.0.price"]
-      })
-      provider.behave(refusing(400, { param: "name" }))
-      expectFailure(yield* post(), { status: 422, code: "provider_invalid_request_error", fields: ["name"] })
-    })
-
     it.effect("that asks for fewer requests is 503 with its Retry-After", function* () {
       const { provider } = yield* ScriptedService
       const { get } = yield* newTenant
@@ -181,18 +161,11 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), { t
       }
     })
 
-    it.effect("that says a key is in use carries Retry-After: 1", function* () {
-      const { provider } = yield* ScriptedService
-      const { post } = yield* newTenant
-      provider.behave(refusing(409, { code: "idempotency_key_in_use" }))
-      expect((yield* post()).headers.get("retry-after")).toBe("1")
-    })
-
     it.effect("that revoked our access, and says so when asked, ends the connection until a new link", function* () {
       const { provider } = yield* ScriptedService
       const { accountId, calls, get, status } = yield* newTenant
       const notConnected = { status: 409, code: "provider_account_not_connected", fields: [] }
-      provider.behave(ofPlatform(refusing(403, { code: "account_invalid" })))
+      provider.behave((call, response) => (call.path === "/v1/account" ? ofItself : revoked)(call, response))
       expectFailure(yield* get, notConnected)
       expect(calls().map(({ path }) => path.split("?")[0])).toEqual([
         "/v1/products/prod_123",
@@ -204,47 +177,22 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), { t
       expect(calls()).toHaveLength(2)
     })
 
-    it.effect("that revoked one call, but still shows the account, leaves it connected", function* () {
-      const { provider } = yield* ScriptedService
-      const { accountId, get, status } = yield* newTenant
-      provider.behave(
-        ofPlatform((call, response) =>
-          call.path.startsWith("/v1/accounts/")
-            ? replying(200, { id: accountId, object: "account" })(call, response)
-            : refusing(403, { code: "account_invalid" })(call, response)
-        )
-      )
-      const answer = yield* get
-      expect([answer.status, answer.json["code"]]).toEqual([502, "provider_permission_denied"])
-      expect(yield* status).toBe("connected")
-    })
-
     it.effect.each([
-      ["all calls, one that names no account included", refusing(403, { code: "account_invalid" }), 502],
-      ["access while it can't say which platform the key is of", replying(500, {}), 502]
-    ] as const)("that refuses %s disconnects nothing", function* ([, ofItself, status]) {
+      ["one call, but still shows the account", ofItself, ofTheAccount, "provider_permission_denied"],
+      ["one call, and can't show the account", ofItself, replying(500, {}), "provider_unavailable"],
+      ["all calls, one that names no account included", revoked, revoked, "provider_permission_denied"],
+      ["access while it can't say which platform the key is of", replying(500, {}), revoked, "provider_unavailable"]
+    ] as const)("that refuses %s disconnects nothing", function* ([, toItself, toTheAccount, code]) {
       const { log, provider } = yield* ScriptedService
-      const { get, status: recorded } = yield* newTenant
-      provider.behave((call, response) =>
-        (call.path === "/v1/account" ? ofItself : refusing(403, { code: "account_invalid" }))(call, response)
-      )
-      expect((yield* get).status).toBe(status)
-      expect(yield* recorded).toBe("connected")
-      expect(log.map(({ text }) => text).join("\n")).not.toContain(platformKey)
-    })
-
-    it.effect("that can't be asked whether access was revoked leaves the account connected", function* () {
-      const { provider } = yield* ScriptedService
       const { get, status } = yield* newTenant
-      provider.behave(
-        ofPlatform((call, response) =>
-          call.path.startsWith("/v1/accounts/")
-            ? replying(500, {})(call, response)
-            : refusing(403, { code: "account_invalid" })(call, response)
-        )
-      )
-      expectFailure(yield* get, { status: 502, code: "provider_unavailable" })
+      provider.behave((call, response) => {
+        const asked = call.path.startsWith("/v1/accounts/") ? toTheAccount : revoked
+        return (call.path === "/v1/account" ? toItself : asked)(call, response)
+      })
+      const answer = yield* get
+      expect([answer.status, answer.json["code"]]).toEqual([502, code])
       expect(yield* status).toBe("connected")
+      expect(log.map(({ text }) => text).join("\n")).not.toContain(platformKey)
     })
 
     it.effect("is called with the same derived key when a caller repeats, and no two callers' alike", function* () {

@@ -56,16 +56,13 @@ onSharedService("customers", (it) => {
     })
   })
 
-  it.effect("need payments:read as well, and a tenant of their own", function* () {
-    const { customer, tenant, trusted } = yield* knownTenant
-    const other = yield* knownTenant
+  it.effect("need payments:read as well", function* () {
+    const { customer, tenant } = yield* knownTenant
     const key = yield* tenant.keyOf(["customers:read"])
     expectFailure(yield* tenant.send("GET", `/customers/${customer}`, { key }), {
       status: 403,
       code: "permission_denied"
     })
-    const missing = { status: 404, code: "provider_resource_missing", fields: ["id"] }
-    expectFailure(yield* tenant.send("GET", `/customers/${other.customer}`, { key: trusted }), missing)
   })
 })
 
@@ -87,7 +84,6 @@ onSharedService("disputes", (it) => {
 
   it.effect("show their evidence only to who may read customers", function* () {
     const { dispute, tenant, trusted } = yield* knownTenant
-    const other = yield* knownTenant
     for (const path of [`/disputes/${dispute}`, "/disputes"]) {
       const { json } = yield* tenant.get(path)
       const [shown] = "data" in json ? dataOf(json) : [json]
@@ -96,8 +92,6 @@ onSharedService("disputes", (it) => {
       const whole = (yield* tenant.send("GET", path, { key: trusted })).json
       expect(part("data" in whole ? dataOf(whole)[0] : whole, "evidence")).toHaveProperty("customer_email_address")
     }
-    const missing = { status: 404, code: "provider_resource_missing", fields: ["id"] }
-    expectFailure(yield* tenant.get(`/disputes/${other.dispute}`), missing)
   })
 })
 
