@@ -1,7 +1,8 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks"
 import { type ApiError, isAbort, toApiError } from "../api/ApiError.ts"
+import { currentPath, environmentIn } from "../api/Base.ts"
 
-/** Query cache by key, so that going back shows data at once and a change can invalidate it. */
+/** Query cache by workspace and key, so that going back shows data at once and a change can invalidate it. */
 
 interface Entry {
   value: unknown
@@ -9,6 +10,9 @@ interface Entry {
 }
 
 const entries = new Map<string, Entry>()
+
+const inWorkspace = (key: string | null): string | null =>
+  key === null ? null : `${environmentIn(currentPath())} ${key}`
 
 const maxKept = 100
 
@@ -27,7 +31,7 @@ const entryOf = (key: string): Entry => {
 /** Invalidates the queries whose key has this prefix, after a change: reloads those in use and drops the others. */
 export const invalidate = (keyPrefix: string): void => {
   for (const [key, entry] of [...entries]) {
-    if (!key.startsWith(keyPrefix)) continue
+    if (!key.slice(key.indexOf(" ") + 1).startsWith(keyPrefix)) continue
     // It may have been answered before the change
     shared.delete(key)
     if (entry.listeners.size === 0) entries.delete(key)
@@ -197,12 +201,13 @@ export interface Query<A> {
   readonly reload: () => void
 }
 
-/** Shows cached data at once, and loads it again. A null key loads nothing. */
+/** Shows cached data at once, and loads it again. A null name loads nothing. */
 export const useQuery = <A>(
-  key: string | null,
+  name: string | null,
   load: (signal: AbortSignal) => Promise<A>,
   { pollMillis }: QueryOptions = {}
 ): Query<A> => {
+  const key = inWorkspace(name)
   const loads = useLoads<A>(key)
   const { run, shown } = loads
   const latest = useRef(load)
@@ -236,10 +241,11 @@ const maxReloadedPages = 5
 
 /** Reads a list page by page. `more` appends the next page; a reload and polling read the shown pages again. */
 export const usePages = <A extends { readonly id: string }>(
-  key: string | null,
+  name: string | null,
   load: (page: PageQuery, signal: AbortSignal) => Promise<PageOf<A>>,
   { limit = 25, pollMillis }: QueryOptions & { readonly limit?: number } = {}
 ): PagedList<A> => {
+  const key = inWorkspace(name)
   const loads = useLoads<ReadonlyArray<PageOf<A>>>(key)
   const { run, shown } = loads
   const pages = shown.data ?? []

@@ -61,7 +61,7 @@ export const Disconnect = ({ connection }: { readonly connection: Connection }) 
         typed="DISCONNECT"
         action={() => call("accountConnection", "disconnect", { urlParams: { accountId, environment } })}
         onDone={() => {
-          invalidate(`${environment}/`)
+          invalidate("")
           toast("The account is disconnected.")
         }}
       >

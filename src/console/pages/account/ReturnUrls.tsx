@@ -13,7 +13,6 @@ type Record = AnswerOf<"returnUrls", "get">
 const operators = <span class="quiet">The operator's page</span>
 
 const Editor = ({ record }: { readonly record: Record }) => {
-  const { environment } = useWorkspace()
   const { draft, field } = useFields({ successUrl: record.successUrl ?? "", cancelUrl: record.cancelUrl ?? "" })
   const submission = useSubmit(
     () => {
@@ -21,7 +20,7 @@ const Editor = ({ record }: { readonly record: Record }) => {
       return call("returnUrls", "set", { payload })
     },
     () => {
-      invalidate(`${environment}/return-urls`)
+      invalidate("return-urls")
       toast("The return pages are saved.")
     }
   )
@@ -46,8 +45,8 @@ const Editor = ({ record }: { readonly record: Record }) => {
 }
 
 export const ReturnUrls = () => {
-  const { environment, mayManageOrganization } = useWorkspace()
-  const record = useQuery(`${environment}/return-urls`, (signal) => call("returnUrls", "get", {}, { signal }))
+  const { mayManageOrganization } = useWorkspace()
+  const record = useQuery("return-urls", (signal) => call("returnUrls", "get", {}, { signal }))
   return (
     <Section
       title="Return pages"

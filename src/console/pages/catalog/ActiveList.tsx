@@ -7,7 +7,6 @@ import { Empty, PagedTable } from "../../components/Loaded.tsx"
 import { inWords } from "../../components/Reasons.ts"
 import type { Identified, TableProps } from "../../components/Table.tsx"
 import { type PageQuery, usePages, useSubmit } from "../../state/Query.ts"
-import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { useUrlState } from "../../state/UrlState.ts"
 
@@ -35,12 +34,9 @@ export const ActiveList = <A extends Identified>({
   words: [active, inactive],
   ...table
 }: ActiveListProps<A>) => {
-  const { environment } = useWorkspace()
   const [{ shown }, change] = useUrlState("shown")
   const query = shown === "active" || shown === "inactive" ? { active: shown === "active" } : {}
-  const list = usePages<A>(`${environment}/catalog/${kind}?${shown}`, (page, signal) =>
-    load({ ...page, ...query }, signal)
-  )
+  const list = usePages<A>(`catalog/${kind}?${shown}`, (page, signal) => load({ ...page, ...query }, signal))
   return (
     <>
       <Filters onClear={shown === "" ? undefined : () => change({ shown: "" })}>

@@ -31,7 +31,7 @@ export const AddressList = <A extends Identified>({
   urlOf,
   ...list
 }: AddressListProps<A>) => {
-  const { can, environment } = useWorkspace()
+  const { can } = useWorkspace()
   return (
     <ActiveList
       {...list}
@@ -61,7 +61,7 @@ export const AddressList = <A extends Identified>({
                 words={["Close", "Open"]}
                 of={nameOf(item)}
                 set={(active) => open(item, active)}
-                onDone={() => invalidate(`${environment}/catalog/${list.kind}`)}
+                onDone={() => invalidate(`catalog/${list.kind}`)}
               />
               {actions?.(item)}
             </span>

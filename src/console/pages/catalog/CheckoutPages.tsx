@@ -86,13 +86,12 @@ const CheckoutPageForm = ({ onClose, page, submit }: CheckoutPageFormProps) => {
 }
 
 const NewPageForm = ({ onClose, onCreated }: AddressFormProps) => {
-  const { environment } = useWorkspace()
   const page = useDraft({
     initial: emptyCheckoutPage,
     read: newPage,
     send: (payload, idempotencyKey) => call("checkoutPages", "create", { payload }, { idempotencyKey }),
     onDone: ({ url }) => {
-      invalidate(`${environment}/catalog/checkout-pages`)
+      invalidate("catalog/checkout-pages")
       onCreated(url)
     }
   })
@@ -106,7 +105,6 @@ export const NewCheckoutPage = ({ onClose }: { readonly onClose: () => void }) =
 )
 
 const EditCheckoutPage = ({ onClose, page }: { readonly page: CheckoutPage; readonly onClose: () => void }) => {
-  const { environment } = useWorkspace()
   const edited = useDraft({
     initial: () => draftOfPage(page),
     read: (draft: CheckoutPageDraft) => pageChanges(page, draft),
@@ -114,7 +112,7 @@ const EditCheckoutPage = ({ onClose, page }: { readonly page: CheckoutPage; read
     onUnchanged: onClose,
     onDone: ({ title }) => {
       toast(`${title} was changed`)
-      invalidate(`${environment}/catalog/checkout-pages`)
+      invalidate("catalog/checkout-pages")
       onClose()
     }
   })
@@ -127,7 +125,6 @@ const EditCheckoutPage = ({ onClose, page }: { readonly page: CheckoutPage; read
 }
 
 const DeletePage = ({ id, title }: CheckoutPage) => {
-  const { environment } = useWorkspace()
   return (
     <ConfirmButton
       button="Delete"
@@ -140,7 +137,7 @@ const DeletePage = ({ id, title }: CheckoutPage) => {
       action={() => call("checkoutPages", "delete", { path: { id } })}
       onDone={() => {
         toast(`${title} was deleted`)
-        invalidate(`${environment}/catalog/checkout-pages`)
+        invalidate("catalog/checkout-pages")
       }}
     >
       <p>

@@ -53,7 +53,7 @@ const readNewProduct = ({ hasPrice, price, product }: NewProductDraft) => {
 }
 
 const NewProductForm = ({ currencies }: { readonly currencies: ReadonlyArray<string> }) => {
-  const { environment, path } = useWorkspace()
+  const { path } = useWorkspace()
   const [, navigate] = useLocation()
   const { draft, field, form, problems, setDraft } = useDraft({
     initial: () => ({ product: emptyProduct, price: emptyPrice(currencies[0] ?? fallbackCurrency), hasPrice: true }),
@@ -61,7 +61,7 @@ const NewProductForm = ({ currencies }: { readonly currencies: ReadonlyArray<str
     send: (payload, idempotencyKey) => call("products", "create", { payload }, { idempotencyKey }),
     onDone: (product) => {
       toast(`${product.name ?? "The product"} was created`)
-      invalidate(`${environment}/catalog/`)
+      invalidate("catalog/")
       navigate(path(`/products/${product.id}`))
     }
   })

@@ -5,7 +5,6 @@ import { Checkbox, FieldGroup, RadioGroup, SelectField, TextField } from "../../
 import { Loaded } from "../../components/Loaded.tsx"
 import { MoneyField } from "../../components/MoneyField.tsx"
 import { invalidate, useQuery } from "../../state/Query.ts"
-import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { CountField } from "./CountField.tsx"
 import { currencyChoices, fallbackCurrency } from "./Currencies.ts"
@@ -30,14 +29,13 @@ export const NewPromotionCode = ({
   readonly currencies: ReadonlyArray<string>
   readonly onClose: () => void
 }) => {
-  const { environment } = useWorkspace()
   const { draft, field, form } = useDraft({
     initial: () => emptyPromotion(currencies[0] ?? fallbackCurrency),
     read: readPromotion,
     send: (payload, idempotencyKey) => call("promotionCodes", "create", { payload }, { idempotencyKey }),
     onDone: ({ code }) => {
       toast(`${code ?? "The code"} was created`)
-      invalidate(`${environment}/catalog/promotion-codes`)
+      invalidate("catalog/promotion-codes")
       onClose()
     }
   })
@@ -97,8 +95,7 @@ interface ProductsProps {
 }
 
 const Products = ({ onChange, value }: ProductsProps) => {
-  const { environment } = useWorkspace()
-  const query = useQuery(`${environment}/catalog/on-sale`, readProducts)
+  const query = useQuery("catalog/on-sale", readProducts)
   return (
     <FieldGroup label="Products" hint="Choose none for all products.">
       <Loaded query={query} lines={2}>

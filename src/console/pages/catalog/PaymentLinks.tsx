@@ -47,13 +47,12 @@ const readLink = ({ allowsCodes, closedMessage, items, limit, thanks }: typeof e
 }
 
 const LinkForm = ({ onClose, onCreated }: AddressFormProps) => {
-  const { environment } = useWorkspace()
   const { field, form, problems } = useDraft({
     initial: emptyLink,
     read: readLink,
     send: (payload, idempotencyKey) => call("paymentLinks", "create", { payload }, { idempotencyKey }),
     onDone: ({ url }) => {
-      invalidate(`${environment}/catalog/payment-links`)
+      invalidate("catalog/payment-links")
       onCreated(url ?? "")
     }
   })

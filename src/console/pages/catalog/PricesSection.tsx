@@ -22,7 +22,6 @@ import { useCurrencies } from "./UsedCurrencies.ts"
 
 /** Changes a price's nickname and lookup key: the only fields that can change besides `active`. */
 const EditPrice = ({ onClose, price }: { readonly price: Price; readonly onClose: () => void }) => {
-  const { environment } = useWorkspace()
   const before = { nickname: textAt(price, "nickname") ?? "", lookupKey: textAt(price, "lookup_key") ?? "" }
   const hasNewKey = (key: string) => key.trim() !== before.lookupKey && key.trim() !== ""
   const { draft, field, form } = useDraft({
@@ -40,7 +39,7 @@ const EditPrice = ({ onClose, price }: { readonly price: Price; readonly onClose
     onUnchanged: onClose,
     onDone: () => {
       toast("Saved")
-      invalidate(`${environment}/catalog/`)
+      invalidate("catalog/")
       onClose()
     }
   })
@@ -57,7 +56,6 @@ const EditPrice = ({ onClose, price }: { readonly price: Price; readonly onClose
 }
 
 const NewPrice = ({ onClose, product }: { readonly product: Product; readonly onClose: () => void }) => {
-  const { environment } = useWorkspace()
   const own = textAt(product, "default_price", "currency")
   const currencies = useCurrencies() ?? []
   const { form, ...price } = useDraft({
@@ -67,7 +65,7 @@ const NewPrice = ({ onClose, product }: { readonly product: Product; readonly on
       call("prices", "create", { payload: { product: product.id, ...value } }, { idempotencyKey }),
     onDone: (created) => {
       toast(`${priceWords(created)} was added`)
-      invalidate(`${environment}/catalog/`)
+      invalidate("catalog/")
       onClose()
     }
   })
@@ -79,10 +77,10 @@ const NewPrice = ({ onClose, product }: { readonly product: Product; readonly on
 }
 
 export const PricesSection = ({ product }: { readonly product: Product }) => {
-  const { can, environment } = useWorkspace()
+  const { can } = useWorkspace()
   const [isAdding, setAdding] = useState(false)
   const [edited, setEdited] = useState<Price | undefined>(undefined)
-  const list = usePages<Price>(`${environment}/catalog/prices/${product.id}`, (page, signal) =>
+  const list = usePages<Price>(`catalog/prices/${product.id}`, (page, signal) =>
     call("prices", "list", { urlParams: { product: product.id, ...page } }, { signal })
   )
   const mayWrite = can("products:write")
@@ -170,9 +168,8 @@ interface PriceActionsProps {
 }
 
 const PriceActions = ({ isDefault, onEdit, price, product }: PriceActionsProps) => {
-  const { environment } = useWorkspace()
   const words = priceWords(price)
-  const reread = () => invalidate(`${environment}/catalog/`)
+  const reread = () => invalidate("catalog/")
   const { busy, submit } = useToastedSubmit(
     (idempotencyKey) =>
       call(

@@ -22,7 +22,6 @@ import { ProductImage } from "./ProductImage.tsx"
 import { ProductInputs } from "./ProductInputs.tsx"
 
 const EditProduct = ({ onClose, product }: { readonly product: ProductObject; readonly onClose: () => void }) => {
-  const { environment } = useWorkspace()
   const { draft, form, setDraft } = useDraft({
     initial: () => draftOf(product),
     read: (written: ProductDraft) => ({ kind: "ready" as const, value: productChanges(product, written) }),
@@ -30,7 +29,7 @@ const EditProduct = ({ onClose, product }: { readonly product: ProductObject; re
     onUnchanged: onClose,
     onDone: () => {
       toast("Saved")
-      invalidate(`${environment}/catalog/`)
+      invalidate("catalog/")
       onClose()
     }
   })
@@ -42,12 +41,10 @@ const EditProduct = ({ onClose, product }: { readonly product: ProductObject; re
 }
 
 export default function Product() {
-  const { can, environment, path } = useWorkspace()
+  const { can, path } = useWorkspace()
   const { id = "" } = useParams<{ id: string }>()
   const [isEditing, setEditing] = useState(false)
-  const query = useQuery(`${environment}/catalog/product/${id}`, (signal) =>
-    call("products", "get", { path: { id } }, { signal })
-  )
+  const query = useQuery(`catalog/product/${id}`, (signal) => call("products", "get", { path: { id } }, { signal }))
   const product = query.data
   return (
     <Page
@@ -64,7 +61,7 @@ export default function Product() {
               words={["Take off sale", "Put on sale"]}
               of={product.name ?? product.id}
               set={(active) => call("products", "update", { path: { id }, payload: { active } })}
-              onDone={() => invalidate(`${environment}/catalog/`)}
+              onDone={() => invalidate("catalog/")}
             />
           </>
         )

@@ -79,7 +79,6 @@ const StatusCell = ({ code }: { readonly code: PromotionCode }) => {
 }
 
 const Actions = ({ code }: { readonly code: PromotionCode }) => {
-  const { environment } = useWorkspace()
   const reason = unusableBecause(code, Date.now() / 1000)
   // The provider never reactivates a code that has expired or was used up
   if (reason === "expired" || reason === "used up") return null
@@ -89,7 +88,7 @@ const Actions = ({ code }: { readonly code: PromotionCode }) => {
       words={["Deactivate", "Activate"]}
       of={code.code ?? code.id}
       set={(active) => call("promotionCodes", "update", { path: { id: code.id }, payload: { active } })}
-      onDone={() => invalidate(`${environment}/catalog/promotion-codes`)}
+      onDone={() => invalidate("catalog/promotion-codes")}
     />
   )
 }

@@ -30,7 +30,7 @@ import { useDelivery } from "./useDelivery.ts"
 
 /** Re-sends a failed delivery, with the conditions; shows why if that is not possible. */
 const Resend = ({ delivery }: { readonly delivery: StoredDelivery }) => {
-  const { can, environment } = useWorkspace()
+  const { can } = useWorkspace()
   const resend = resendOf(delivery, Date.now())
   if (!resend.allowed) {
     return delivery.state === "failed" ? <p class="quiet">Can’t be re-sent: {refusedResend[resend.reason]}</p> : null
@@ -46,8 +46,8 @@ const Resend = ({ delivery }: { readonly delivery: StoredDelivery }) => {
         action={() => call("deliveries", "retry", { path: { id: delivery.id } })}
         onDone={() => {
           toast("Queued for one more attempt.")
-          invalidate(`${environment}/deliveries`)
-          invalidate(`${environment}/events`)
+          invalidate("deliveries")
+          invalidate("events")
         }}
       >
         <p>

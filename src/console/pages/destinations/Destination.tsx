@@ -27,9 +27,9 @@ import { Waiting } from "./Waiting.tsx"
 import { Warnings } from "./Warnings.tsx"
 
 const Skipped = ({ destination }: { readonly destination: DestinationShape }) => {
-  const { can, environment, path } = useWorkspace()
+  const { can, path } = useWorkspace()
   const list = usePages(
-    `${environment}/skipped/${destination.id}`,
+    `skipped/${destination.id}`,
     async (urlParams, signal) => {
       const page = await call("endpoints", "skipped", { path: { id: destination.id }, urlParams }, { signal })
       return { ...page, data: page.data.map((skipped) => ({ ...skipped, id: skipped.eventId })) }
@@ -64,9 +64,9 @@ const Skipped = ({ destination }: { readonly destination: DestinationShape }) =>
 }
 
 const Activity = ({ destination }: { readonly destination: DestinationShape }) => {
-  const { can, environment, path } = useWorkspace()
+  const { can, path } = useWorkspace()
   const list = usePages(
-    `${environment}/deliveries/of/${destination.id}`,
+    `deliveries/of/${destination.id}`,
     (urlParams, signal) => call("deliveries", "list", { path: { id: destination.id }, urlParams }, { signal }),
     { limit: 5, pollMillis: 5000 }
   )
@@ -100,7 +100,6 @@ const Activity = ({ destination }: { readonly destination: DestinationShape }) =
 }
 
 const PauseOrActivate = ({ destination }: { readonly destination: DestinationShape }) => {
-  const { environment } = useWorkspace()
   const { active, id, name } = destination
   const word = active ? "Pause" : "Activate"
   return (
@@ -112,7 +111,7 @@ const PauseOrActivate = ({ destination }: { readonly destination: DestinationSha
       action={() => call("endpoints", "update", { path: { id }, payload: { active: !active } })}
       onDone={(changed) => {
         toast(changed.active ? `${changed.name} is active: new events are sent to it.` : `${changed.name} is paused.`)
-        invalidate(`${environment}/endpoints`)
+        invalidate("endpoints")
       }}
     >
       {active ? (
@@ -226,14 +225,12 @@ const Shown = ({ destination, tab }: { readonly destination: DestinationShape; r
 }
 
 export default function Destination() {
-  const { can, environment, path } = useWorkspace()
+  const { can, path } = useWorkspace()
   const { id = "" } = useParams()
   const [{ tab }] = useUrlState("tab")
-  const query = useQuery(
-    `${environment}/endpoints/one/${id}`,
-    (signal) => call("endpoints", "get", { path: { id } }, { signal }),
-    { pollMillis: 30_000 }
-  )
+  const query = useQuery(`endpoints/one/${id}`, (signal) => call("endpoints", "get", { path: { id } }, { signal }), {
+    pollMillis: 30_000
+  })
   const mayWrite = can("webhook-endpoints:write")
   const own = path(`/destinations/${id}`)
   const shownTabs = mayWrite ? tabs : tabs.filter((one) => one.id !== "settings")

@@ -42,13 +42,13 @@ const NewForm = ({
   readonly catalog: DestinationList["eventTypes"]
   readonly onCreated: (created: Created) => void
 }) => {
-  const { environment, path } = useWorkspace()
+  const { path } = useWorkspace()
   const { draft, field, form, problems } = useDraft({
     initial: empty,
     read: readNew,
     send: (payload, idempotencyKey) => call("endpoints", "create", { payload }, { idempotencyKey }),
     onDone: (created) => {
-      invalidate(`${environment}/endpoints`)
+      invalidate("endpoints")
       onCreated(created)
     }
   })

@@ -20,7 +20,6 @@ type EventReplay = AnswerOf<"eventReplays", "get">
 const hour = 60 * 60 * 1000
 
 export const StartReplay = ({ destination }: { readonly destination: Destination }) => {
-  const { environment } = useWorkspace()
   const [since, setSince] = useState(() => localAgo(24 * hour, Date.now()))
   const [until, setUntil] = useState("")
   const subscribed = destination.events.filter(isEventType)
@@ -46,8 +45,8 @@ export const StartReplay = ({ destination }: { readonly destination: Destination
     },
     () => {
       toast("The replay has begun.")
-      invalidate(`${environment}/replays/${destination.id}`)
-      invalidate(`${environment}/deliveries`)
+      invalidate(`replays/${destination.id}`)
+      invalidate("deliveries")
     }
   )
   return (
@@ -113,7 +112,6 @@ const stateBadges = {
 }
 
 const Cancel = ({ replay }: { readonly replay: EventReplay }) => {
-  const { environment } = useWorkspace()
   const { busy, submit } = useSubmit(
     () =>
       call("eventReplays", "cancel", { path: { id: replay.endpointId, replayId: replay.id } }).catch(
@@ -124,7 +122,7 @@ const Cancel = ({ replay }: { readonly replay: EventReplay }) => {
       ),
     () => {
       toast("The replay creates no more deliveries.")
-      invalidate(`${environment}/replays/${replay.endpointId}`)
+      invalidate(`replays/${replay.endpointId}`)
     }
   )
   return (
@@ -135,8 +133,8 @@ const Cancel = ({ replay }: { readonly replay: EventReplay }) => {
 }
 
 export const Replays = ({ destination }: { readonly destination: Destination }) => {
-  const { can, environment } = useWorkspace()
-  const list = useRuns(`${environment}/replays/${destination.id}`, (urlParams, signal) =>
+  const { can } = useWorkspace()
+  const list = useRuns(`replays/${destination.id}`, (urlParams, signal) =>
     call("eventReplays", "list", { path: { id: destination.id }, urlParams }, { signal })
   )
   return (

@@ -53,7 +53,7 @@ export const SendTest = ({ destination }: { readonly destination: Destination })
     },
     (queued) => {
       setSent(queued)
-      invalidate(`${environment}/deliveries/of/${destination.id}`)
+      invalidate(`deliveries/of/${destination.id}`)
     }
   )
   if (environment === "production") {

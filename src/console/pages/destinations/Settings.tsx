@@ -38,7 +38,6 @@ const Edit = ({
   readonly destination: Destination
   readonly catalog: DestinationList["eventTypes"]
 }) => {
-  const { environment } = useWorkspace()
   const [name, setName] = useState(destination.name)
   const [types, setTypes] = useState<ReadonlySet<EventType>>(() => new Set(destination.events.filter(isEventType)))
   const [form, setForm] = useState(() => formOfFilters(destination.filters))
@@ -56,7 +55,7 @@ const Edit = ({
     (changes) => {
       setSaved((before) => ({ ...before, ...changes }))
       toast("Saved. Events that are already queued stay as they are.")
-      invalidate(`${environment}/endpoints`)
+      invalidate("endpoints")
     }
   )
   return (
@@ -98,7 +97,6 @@ const Edit = ({
 }
 
 const Rotate = ({ destination }: { readonly destination: Destination }) => {
-  const { environment } = useWorkspace()
   // Kept in memory only, until the dialog is closed
   const [rotated, setRotated] = useState<AnswerOf<"endpoints", "rotateSecret"> | undefined>(undefined)
   const close = () => setRotated(undefined)
@@ -116,7 +114,7 @@ const Rotate = ({ destination }: { readonly destination: Destination }) => {
           }
           onDone={(answer) => {
             setRotated(answer)
-            invalidate(`${environment}/endpoints`)
+            invalidate("endpoints")
           }}
         >
           <ul>
@@ -150,7 +148,7 @@ const Rotate = ({ destination }: { readonly destination: Destination }) => {
 }
 
 const Delete = ({ destination }: { readonly destination: Destination }) => {
-  const { environment, path } = useWorkspace()
+  const { path } = useWorkspace()
   const [, navigate] = useLocation()
   return (
     <Section title="Delete" lead="Pause it instead if it is to get events again some day.">
@@ -164,8 +162,8 @@ const Delete = ({ destination }: { readonly destination: Destination }) => {
           action={() => call("endpoints", "delete", { path: { id: destination.id } })}
           onDone={() => {
             toast(`${destination.name} was deleted.`)
-            invalidate(`${environment}/endpoints/list`)
-            invalidate(`${environment}/deliveries`)
+            invalidate("endpoints/list")
+            invalidate("deliveries")
             navigate(path("/destinations"))
           }}
         >

@@ -17,10 +17,9 @@ const mostRead = 100
 
 /** When the waiting deliveries of a destination were created and are due. The statistics know of those beyond a page. */
 const useWaiting = ({ id }: Destination) => {
-  const { environment } = useWorkspace()
   const statistics = useStatistics(60_000).data
   const queued = useQuery(
-    `${environment}/deliveries/waiting/${id}`,
+    `deliveries/waiting/${id}`,
     (signal) =>
       call("deliveries", "list", { path: { id }, urlParams: { state: "queued", limit: mostRead } }, { signal }),
     { pollMillis: 15_000 }
@@ -36,7 +35,7 @@ const useWaiting = ({ id }: Destination) => {
 
 /** Says what waits for a further attempt and when that is made, and sends it now by a replay. */
 export const Waiting = ({ destination }: { readonly destination: Destination }) => {
-  const { can, environment, path } = useWorkspace()
+  const { can, path } = useWorkspace()
   const { first, hasMore, last, shown, since } = useWaiting(destination)
   if (first === undefined || last === undefined || since === undefined) return null
   const { id } = destination
@@ -61,8 +60,8 @@ export const Waiting = ({ destination }: { readonly destination: Destination }) 
           }
           onDone={() => {
             toast("The replay has begun.")
-            invalidate(`${environment}/replays/${id}`)
-            invalidate(`${environment}/deliveries`)
+            invalidate(`replays/${id}`)
+            invalidate("deliveries")
           }}
         >
           <p>

@@ -9,7 +9,7 @@ import { Page } from "../../components/Page.tsx"
 import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
 import { invalidate } from "../../state/Query.ts"
-import { useSession, useWorkspace } from "../../state/Session.ts"
+import { useSession } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { NewKey } from "./NewKey.tsx"
 import { labelsOf, summaryOf } from "./permissions.ts"
@@ -22,7 +22,6 @@ const Expiry = ({ at }: { readonly at: string | null }) => {
 }
 
 const Revoke = ({ id, lastUsedAt, name }: Key) => {
-  const { environment } = useWorkspace()
   return (
     <ConfirmButton
       button="Revoke"
@@ -33,7 +32,7 @@ const Revoke = ({ id, lastUsedAt, name }: Key) => {
       danger
       action={() => call("apiKeys", "revoke", { path: { id } })}
       onDone={() => {
-        invalidate(`${environment}/keys`)
+        invalidate("keys")
         toast(`The key ${name} is revoked.`)
       }}
     >

@@ -122,7 +122,7 @@ export const NewKey = ({ onClose }: { readonly onClose: () => void }) => {
     },
     (answer) => {
       setCreated(answer)
-      invalidate(`${environment}/keys`)
+      invalidate("keys")
     }
   )
   if (created !== undefined) return <ShowKey created={created} onClose={onClose} />

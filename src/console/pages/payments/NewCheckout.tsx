@@ -52,14 +52,13 @@ const readCheckout = ({ allowsCodes, offer, quantity, reference }: typeof emptyC
 }
 
 export const NewCheckout = ({ onClose }: { readonly onClose: () => void }) => {
-  const { environment } = useWorkspace()
   const [created, setCreated] = useState<CheckoutSession | undefined>(undefined)
   const { draft, field, form } = useDraft({
     initial: emptyCheckout,
     read: readCheckout,
     send: (payload, idempotencyKey) => call("checkoutSessions", "create", { payload }, { idempotencyKey }),
     onDone: (session) => {
-      invalidate(`${environment}/payments/sessions`)
+      invalidate("payments/sessions")
       setCreated(session)
     }
   })

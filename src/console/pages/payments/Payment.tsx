@@ -202,9 +202,9 @@ const titleOf = (record: PaymentRecord | undefined): string => {
 }
 
 export default function Payment() {
-  const { can, environment, path } = useWorkspace()
+  const { can, path } = useWorkspace()
   const { id = "" } = useParams<{ id: string }>()
-  const key = `${environment}/payments/one/${id}`
+  const key = `payments/one/${id}`
   const query = useQuery(key, (signal) => readPayment(id, signal))
   return (
     <Page title={titleOf(query.data)} back={{ href: path("/payments"), label: "Payments" }}>

@@ -27,8 +27,7 @@ const answersOf = (session: CheckoutSession): ReadonlyArray<readonly [string, st
 const allLines = 100
 
 const Lines = ({ session }: { readonly session: CheckoutSession }) => {
-  const { environment } = useWorkspace()
-  const query = useQuery(`${environment}/payments/lines/${session.id}`, (signal) =>
+  const query = useQuery(`payments/lines/${session.id}`, (signal) =>
     call("checkoutSessions", "lineItems", { path: { id: session.id }, urlParams: { limit: allLines } }, { signal })
   )
   return (
@@ -61,7 +60,7 @@ export const SessionSection = ({
   /** The key of the page's query, to invalidate it once the session has expired. */
   readonly paymentKey: string
 }) => {
-  const { can, environment } = useWorkspace()
+  const { can } = useWorkspace()
   const isOpen = session.status === "open"
   const discount = numberAt(session, "total_details", "amount_discount") ?? 0
   const status = sessionStatus(session)
@@ -85,7 +84,7 @@ export const SessionSection = ({
                 onDone={() => {
                   toast("The session has ended")
                   invalidate(paymentKey)
-                  invalidate(`${environment}/payments/sessions`)
+                  invalidate("payments/sessions")
                 }}
               >
                 <p>

@@ -22,8 +22,7 @@ const useChanged = (personId: string) => {
   const { person } = useSession()
   return () => {
     invalidate("organization/")
-    invalidate("sandbox/keys")
-    invalidate("production/keys")
+    invalidate("keys")
     if (personId === person.id) void sessionChanged()
   }
 }
