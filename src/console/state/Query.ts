@@ -2,7 +2,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks"
 import { type ApiError, isAbort, toApiError } from "../api/ApiError.ts"
 import { currentPath, environmentIn } from "../api/Base.ts"
 
-/** Query cache by workspace and key, so that going back shows data at once and a change can invalidate it. */
+/** Query cache by workspace and key, so that going back shows data at once. A change reloads all that is shown. */
 
 interface Entry {
   value: unknown
@@ -28,14 +28,13 @@ const entryOf = (key: string): Entry => {
   return made
 }
 
-/** Invalidates the queries whose key has this prefix, after a change: reloads those in use and drops the others. */
-export const invalidate = (keyPrefix: string): void => {
-  for (const [key, entry] of [...entries]) {
-    if (!key.slice(key.indexOf(" ") + 1).startsWith(keyPrefix)) continue
-    // It may have been answered before the change
-    shared.delete(key)
-    if (entry.listeners.size === 0) entries.delete(key)
-    for (const listener of [...entry.listeners]) listener()
+/** After a change: reloads the queries in use and drops the others. */
+const reloadAll = (): void => {
+  // A load under way may have been answered before the change
+  shared.clear()
+  for (const [key, { listeners }] of [...entries]) {
+    if (listeners.size === 0) entries.delete(key)
+    for (const listener of [...listeners]) listener()
   }
 }
 
@@ -344,6 +343,8 @@ export const useSubmit = <A>(
           key.current = undefined
           open.current = false
           if (of !== undefined) openChanges.delete(of)
+          // Later, since `onDone` may leave the page
+          setTimeout(reloadAll)
           if (!mounted.current) return
           setState({ busy: false, error: undefined })
           latest.current.onDone?.(answer)

@@ -4,7 +4,7 @@ import { TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Facts, Section } from "../../components/Page.tsx"
-import { invalidate, useQuery, useSubmit } from "../../state/Query.ts"
+import { useQuery, useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 
@@ -19,10 +19,7 @@ const Editor = ({ record }: { readonly record: Record }) => {
       const payload = { successUrl: draft.successUrl.trim() || null, cancelUrl: draft.cancelUrl.trim() || null }
       return call("returnUrls", "set", { payload })
     },
-    () => {
-      invalidate("return-urls")
-      toast("The return pages are saved.")
-    }
+    () => toast("The return pages are saved.")
   )
   return (
     <Form submission={submission} submit="Save">

@@ -89,15 +89,11 @@ export const ActiveButton = (props: {
   readonly set: (active: boolean) => Promise<unknown>
   /** For a page's header, next to larger buttons. */
   readonly isLarge?: boolean
-  readonly onDone: () => void
 }) => {
   const { isActive, isLarge = false, of } = props
   const { busy, submit } = useToastedSubmit(
     () => props.set(!isActive),
-    () => {
-      toast(`${of} is ${isActive ? "inactive" : "active"} now`)
-      props.onDone()
-    }
+    () => toast(`${of} is ${isActive ? "inactive" : "active"} now`)
   )
   const word = props.words[isActive ? 0 : 1]
   return (

@@ -8,7 +8,6 @@ import { Skeleton } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Page, Section } from "../../components/Page.tsx"
 import { filled } from "../../components/Reader.ts"
-import { invalidate } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { fallbackCurrency } from "./Currencies.ts"
@@ -61,7 +60,6 @@ const NewProductForm = ({ currencies }: { readonly currencies: ReadonlyArray<str
     send: (payload, idempotencyKey) => call("products", "create", { payload }, { idempotencyKey }),
     onDone: (product) => {
       toast(`${product.name ?? "The product"} was created`)
-      invalidate("catalog/")
       navigate(path(`/products/${product.id}`))
     }
   })

@@ -4,7 +4,7 @@ import { useDraft } from "../../components/Draft.ts"
 import { Checkbox, FieldGroup, RadioGroup, SelectField, TextField } from "../../components/Field.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { MoneyField } from "../../components/MoneyField.tsx"
-import { invalidate, useQuery } from "../../state/Query.ts"
+import { useQuery } from "../../state/Query.ts"
 import { toast } from "../../state/Toasts.ts"
 import { CountField } from "./CountField.tsx"
 import { currencyChoices, fallbackCurrency } from "./Currencies.ts"
@@ -33,11 +33,8 @@ export const NewPromotionCode = ({
     initial: () => emptyPromotion(currencies[0] ?? fallbackCurrency),
     read: readPromotion,
     send: (payload, idempotencyKey) => call("promotionCodes", "create", { payload }, { idempotencyKey }),
-    onDone: ({ code }) => {
-      toast(`${code ?? "The code"} was created`)
-      invalidate("catalog/promotion-codes")
-      onClose()
-    }
+    onClose,
+    onDone: ({ code }) => toast(`${code ?? "The code"} was created`)
   })
   return (
     <FormDialog {...form} title="New promotion code" submit="Create code" onClose={onClose}>

@@ -9,7 +9,7 @@ import { useDraft } from "../../components/Draft.ts"
 import { Empty, PagedTable } from "../../components/Loaded.tsx"
 import { Section } from "../../components/Page.tsx"
 import { changedFields } from "../../components/Reader.ts"
-import { invalidate, usePages } from "../../state/Query.ts"
+import { usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { ActiveButton, useToastedSubmit } from "./ActiveList.tsx"
@@ -36,12 +36,8 @@ const EditPrice = ({ onClose, price }: { readonly price: Price; readonly onClose
       return { kind: "ready" as const, value }
     },
     send: (payload) => call("prices", "update", { path: { id: price.id }, payload }),
-    onUnchanged: onClose,
-    onDone: () => {
-      toast("Saved")
-      invalidate("catalog/")
-      onClose()
-    }
+    onClose,
+    onDone: () => toast("Saved")
   })
   return (
     <FormDialog {...form} title={`Rename ${priceWords(price)}`} submit="Save" onClose={onClose}>
@@ -63,11 +59,8 @@ const NewPrice = ({ onClose, product }: { readonly product: Product; readonly on
     read: readPrice,
     send: (value, idempotencyKey) =>
       call("prices", "create", { payload: { product: product.id, ...value } }, { idempotencyKey }),
-    onDone: (created) => {
-      toast(`${priceWords(created)} was added`)
-      invalidate("catalog/")
-      onClose()
-    }
+    onClose,
+    onDone: (created) => toast(`${priceWords(created)} was added`)
   })
   return (
     <FormDialog {...form} title="Add a price" submit="Add price" onClose={onClose}>
@@ -169,7 +162,6 @@ interface PriceActionsProps {
 
 const PriceActions = ({ isDefault, onEdit, price, product }: PriceActionsProps) => {
   const words = priceWords(price)
-  const reread = () => invalidate("catalog/")
   const { busy, submit } = useToastedSubmit(
     (idempotencyKey) =>
       call(
@@ -178,10 +170,7 @@ const PriceActions = ({ isDefault, onEdit, price, product }: PriceActionsProps) 
         { path: { id: product.id }, payload: { default_price: price.id } },
         { idempotencyKey }
       ),
-    () => {
-      toast(`${words} is the default price now`)
-      reread()
-    }
+    () => toast(`${words} is the default price now`)
   )
   return (
     <span class="row-actions">
@@ -200,7 +189,6 @@ const PriceActions = ({ isDefault, onEdit, price, product }: PriceActionsProps) 
           words={["Deactivate", "Activate"]}
           of={words}
           set={(active) => call("prices", "update", { path: { id: price.id }, payload: { active } })}
-          onDone={reread}
         />
       )}
     </span>

@@ -10,7 +10,7 @@ import { useDraft } from "../../components/Draft.ts"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Facts, Page, Section } from "../../components/Page.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useQuery } from "../../state/Query.ts"
+import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { Metadata } from "../payments/Metadata.tsx"
@@ -26,12 +26,8 @@ const EditProduct = ({ onClose, product }: { readonly product: ProductObject; re
     initial: () => draftOf(product),
     read: (written: ProductDraft) => ({ kind: "ready" as const, value: productChanges(product, written) }),
     send: (payload) => call("products", "update", { path: { id: product.id }, payload }),
-    onUnchanged: onClose,
-    onDone: () => {
-      toast("Saved")
-      invalidate("catalog/")
-      onClose()
-    }
+    onClose,
+    onDone: () => toast("Saved")
   })
   return (
     <FormDialog {...form} title="Edit product" submit="Save" onClose={onClose}>
@@ -61,7 +57,6 @@ export default function Product() {
               words={["Take off sale", "Put on sale"]}
               of={product.name ?? product.id}
               set={(active) => call("products", "update", { path: { id }, payload: { active } })}
-              onDone={() => invalidate("catalog/")}
             />
           </>
         )

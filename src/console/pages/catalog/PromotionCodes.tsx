@@ -6,7 +6,6 @@ import { Id } from "../../components/Copy.tsx"
 import { Empty } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { ActiveButton, ActiveList } from "./ActiveList.tsx"
 import { discountWords, durationWords, productsOf, redemptionWords, unusableBecause } from "./DiscountWords.ts"
@@ -88,7 +87,6 @@ const Actions = ({ code }: { readonly code: PromotionCode }) => {
       words={["Deactivate", "Activate"]}
       of={code.code ?? code.id}
       set={(active) => call("promotionCodes", "update", { path: { id: code.id }, payload: { active } })}
-      onDone={() => invalidate("catalog/promotion-codes")}
     />
   )
 }

@@ -1,7 +1,6 @@
 import { ApiError, call } from "../../api/Call.ts"
 import { Button } from "../../components/Button.tsx"
 import { ConfirmButton } from "../../components/Dialog.tsx"
-import { invalidate } from "../../state/Query.ts"
 import { toast } from "../../state/Toasts.ts"
 import type { Selection } from "./DeliveryTable.tsx"
 import { type Delivery, resendOf } from "./timeline.ts"
@@ -43,8 +42,6 @@ export const ResendChosen = ({ chosen, items, onChange }: Selection & { readonly
             toast(
               `${queued} queued for one more attempt.${refusals.length === 0 ? "" : ` ${refusals.length} refused: ${refusals[0]}`}`
             )
-            invalidate("deliveries")
-            invalidate("events")
           }}
         >
           <p>Each is queued at once for one attempt, with the same event id and the secrets of its creation.</p>

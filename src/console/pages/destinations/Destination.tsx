@@ -9,7 +9,7 @@ import { Notice } from "../../components/Notice.tsx"
 import { Facts, Page, Section } from "../../components/Page.tsx"
 import { Tabs } from "../../components/Tabs.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, usePages, useQuery } from "../../state/Query.ts"
+import { usePages, useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { useUrlState } from "../../state/UrlState.ts"
@@ -109,10 +109,9 @@ const PauseOrActivate = ({ destination }: { readonly destination: DestinationSha
       title={`${word} ${name}?`}
       confirmLabel={word}
       action={() => call("endpoints", "update", { path: { id }, payload: { active: !active } })}
-      onDone={(changed) => {
+      onDone={(changed) =>
         toast(changed.active ? `${changed.name} is active: new events are sent to it.` : `${changed.name} is paused.`)
-        invalidate("endpoints")
-      }}
+      }
     >
       {active ? (
         <p>

@@ -6,7 +6,7 @@ import { TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { PagedTable } from "../../components/Loaded.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useSubmit } from "../../state/Query.ts"
+import { useSubmit } from "../../state/Query.ts"
 import { toast } from "../../state/Toasts.ts"
 import { instant, localAgo } from "../deliveries/times.ts"
 import { countedUpTo, mostCounted } from "../overview/format.ts"
@@ -29,8 +29,6 @@ export const StartRecovery = ({ destination }: { readonly destination: Destinati
           ? "Nothing has failed since then."
           : `${countedUpTo(total)} failed deliveries are being queued again.`
       )
-      invalidate(`recoveries/${destination.id}`)
-      invalidate("deliveries")
     }
   )
   return (

@@ -6,7 +6,7 @@ import { Checkbox, FieldGroup, TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { PagedTable } from "../../components/Loaded.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useSubmit } from "../../state/Query.ts"
+import { useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { instant, localAgo } from "../deliveries/times.ts"
@@ -43,11 +43,7 @@ export const StartReplay = ({ destination }: { readonly destination: Destination
       }
       return call("eventReplays", "start", { path: { id: destination.id }, payload }, { idempotencyKey })
     },
-    () => {
-      toast("The replay has begun.")
-      invalidate(`replays/${destination.id}`)
-      invalidate("deliveries")
-    }
+    () => toast("The replay has begun.")
   )
   return (
     <Form
@@ -120,10 +116,7 @@ const Cancel = ({ replay }: { readonly replay: EventReplay }) => {
           throw failure
         }
       ),
-    () => {
-      toast("The replay creates no more deliveries.")
-      invalidate(`replays/${replay.endpointId}`)
-    }
+    () => toast("The replay creates no more deliveries.")
   )
   return (
     <Button small busy={busy} onClick={submit} label="Cancel this replay">

@@ -8,7 +8,7 @@ import { Form } from "../../components/Form.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Section } from "../../components/Page.tsx"
 import { changedFields } from "../../components/Reader.ts"
-import { invalidate, useSubmit } from "../../state/Query.ts"
+import { useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { type EventType, isEventType } from "../events/eventTypes.ts"
@@ -55,7 +55,6 @@ const Edit = ({
     (changes) => {
       setSaved((before) => ({ ...before, ...changes }))
       toast("Saved. Events that are already queued stay as they are.")
-      invalidate("endpoints")
     }
   )
   return (
@@ -112,10 +111,7 @@ const Rotate = ({ destination }: { readonly destination: Destination }) => {
           action={(idempotencyKey) =>
             call("endpoints", "rotateSecret", { path: { id: destination.id } }, { idempotencyKey })
           }
-          onDone={(answer) => {
-            setRotated(answer)
-            invalidate("endpoints")
-          }}
+          onDone={setRotated}
         >
           <ul>
             <li>The new secret is shown once, when this is done.</li>
@@ -162,8 +158,6 @@ const Delete = ({ destination }: { readonly destination: Destination }) => {
           action={() => call("endpoints", "delete", { path: { id: destination.id } })}
           onDone={() => {
             toast(`${destination.name} was deleted.`)
-            invalidate("endpoints/list")
-            invalidate("deliveries")
             navigate(path("/destinations"))
           }}
         >

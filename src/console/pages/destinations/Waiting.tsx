@@ -2,7 +2,7 @@ import { Link } from "wouter-preact"
 import { call } from "../../api/Call.ts"
 import { ConfirmButton } from "../../components/Dialog.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useQuery } from "../../state/Query.ts"
+import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { Countdown } from "../deliveries/Countdown.tsx"
@@ -58,11 +58,7 @@ export const Waiting = ({ destination }: { readonly destination: Destination }) 
           action={(idempotencyKey) =>
             call("eventReplays", "start", { path: { id }, payload: { since } }, { idempotencyKey })
           }
-          onDone={() => {
-            toast("The replay has begun.")
-            invalidate(`replays/${id}`)
-            invalidate("deliveries")
-          }}
+          onDone={() => toast("The replay has begun.")}
         >
           <p>
             This is a replay: all events since <Time at={since} /> are sent again, each as a new delivery, also those

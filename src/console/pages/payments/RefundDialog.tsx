@@ -5,7 +5,7 @@ import { Confirm } from "../../components/Dialog.tsx"
 import { SelectField } from "../../components/Field.tsx"
 import { MoneyField } from "../../components/MoneyField.tsx"
 import { filled } from "../../components/Reader.ts"
-import { invalidate, useSubmit } from "../../state/Query.ts"
+import { useSubmit } from "../../state/Query.ts"
 import { toast } from "../../state/Toasts.ts"
 import type { Charge } from "./PaymentRecord.ts"
 import { refundableOf } from "./Statuses.ts"
@@ -40,7 +40,6 @@ export const RefundDialog = ({ charge, onClose }: { readonly charge: Charge; rea
     (refund) => {
       const given = formatAmount(refund.amount ?? 0, refund.currency ?? currency)
       toast(refund.status === "succeeded" ? `${given} refunded` : `${given} on the way to the payer`)
-      invalidate("payments/")
       onClose()
     },
     `refunds/${charge.id}`
