@@ -181,8 +181,7 @@ export class RequestAdmission extends Context.Tag("connected-payments/identity/R
     readonly admitRedemption: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
   }
 >() {
-  static readonly layer = (options: RequestAdmissionOptions): Layer.Layer<RequestAdmission, never, RateLimits> =>
-    Layer.effect(RequestAdmission, make(options))
+  static readonly layer = (options: RequestAdmissionOptions) => Layer.effect(RequestAdmission, make(options))
 }
 
 const makeAddressLimits = (options: RequestAdmissionOptions, limits: RateLimits["Type"]) => {

@@ -254,5 +254,5 @@ export class Accounts extends Context.Tag("connected-payments/payments/Accounts"
     readonly show: (tenant: Tenant) => Effect.Effect<Option.Option<LinkedAccount>, ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Accounts, never, SqlClient.SqlClient | Provider> = Layer.effect(Accounts, make)
+  static readonly layer = Layer.effect(Accounts, make)
 }

@@ -1,13 +1,12 @@
 import { call } from "../api/Call.ts"
 import { useQuery } from "../state/Query.ts"
-import { useSession, useWorkspace } from "../state/Session.ts"
+import { useSession } from "../state/Session.ts"
 
 export const useMembers = () => useQuery("organization/members", (signal) => call("members", "list", {}, { signal }))
 
 export const useKeys = (options: { readonly pollMillis?: number } = {}) => {
   const { organization } = useSession()
-  const { environment } = useWorkspace()
-  const key = organization.role === "viewer" ? null : `${environment}/keys`
+  const key = organization.role === "viewer" ? null : "keys"
   return useQuery(key, (signal) => call("apiKeys", "list", {}, { signal }), options)
 }
 

@@ -21,8 +21,8 @@ export const useFields = <D extends object>(initial: D) => {
 /** A form's draft and its submission; problems show after the first attempt to submit it. */
 export const useDraft = <D extends object, A extends object, B>({
   initial,
+  onClose,
   onDone,
-  onUnchanged,
   prefix,
   read,
   send
@@ -31,8 +31,8 @@ export const useDraft = <D extends object, A extends object, B>({
   readonly read: (draft: D) => Written<A>
   readonly send: (value: A, idempotencyKey: string) => Promise<B>
   readonly onDone: (answer: B) => void
-  /** Called instead of sending a value without fields, if those are changes. */
-  readonly onUnchanged?: () => void
+  /** Called once it is sent, and instead of sending a value without fields: nothing was changed. */
+  readonly onClose?: () => void
   /** The prefix of the API's field names, such as `default_price_data.`. */
   readonly prefix?: string
 }) => {
@@ -45,13 +45,16 @@ export const useDraft = <D extends object, A extends object, B>({
       written.kind === "ready"
         ? send(written.value, idempotencyKey)
         : Promise.reject(new Error("A draft with problems is not sent")),
-    onDone
+    (answer) => {
+      onDone(answer)
+      onClose?.()
+    }
   )
   const problems = isTried && written.kind === "problems" ? written.problems : {}
   const onSubmit = () => {
     setTried(true)
     if (written.kind === "problems") return
-    if (onUnchanged !== undefined && Object.keys(written.value).length === 0) onUnchanged()
+    if (onClose !== undefined && Object.keys(written.value).length === 0) onClose()
     else submission.submit()
   }
   return {

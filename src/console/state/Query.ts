@@ -1,7 +1,8 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks"
 import { type ApiError, isAbort, toApiError } from "../api/ApiError.ts"
+import { currentPath, environmentIn } from "../api/Base.ts"
 
-/** Query cache by key, so that going back shows data at once and a change can invalidate it. */
+/** Query cache by workspace and key, so that going back shows data at once. A change reloads all that is shown. */
 
 interface Entry {
   value: unknown
@@ -9,6 +10,9 @@ interface Entry {
 }
 
 const entries = new Map<string, Entry>()
+
+const inWorkspace = (key: string | null): string | null =>
+  key === null ? null : `${environmentIn(currentPath())} ${key}`
 
 const maxKept = 100
 
@@ -24,14 +28,13 @@ const entryOf = (key: string): Entry => {
   return made
 }
 
-/** Invalidates the queries whose key has this prefix, after a change: reloads those in use and drops the others. */
-export const invalidate = (keyPrefix: string): void => {
-  for (const [key, entry] of [...entries]) {
-    if (!key.startsWith(keyPrefix)) continue
-    // It may have been answered before the change
-    shared.delete(key)
-    if (entry.listeners.size === 0) entries.delete(key)
-    for (const listener of [...entry.listeners]) listener()
+/** After a change: reloads the queries in use and drops the others. */
+const reloadAll = (): void => {
+  // A load under way may have been answered before the change
+  shared.clear()
+  for (const [key, { listeners }] of [...entries]) {
+    if (listeners.size === 0) entries.delete(key)
+    for (const listener of [...listeners]) listener()
   }
 }
 
@@ -197,12 +200,13 @@ export interface Query<A> {
   readonly reload: () => void
 }
 
-/** Shows cached data at once, and loads it again. A null key loads nothing. */
+/** Shows cached data at once, and loads it again. A null name loads nothing. */
 export const useQuery = <A>(
-  key: string | null,
+  name: string | null,
   load: (signal: AbortSignal) => Promise<A>,
   { pollMillis }: QueryOptions = {}
 ): Query<A> => {
+  const key = inWorkspace(name)
   const loads = useLoads<A>(key)
   const { run, shown } = loads
   const latest = useRef(load)
@@ -236,10 +240,11 @@ const maxReloadedPages = 5
 
 /** Reads a list page by page. `more` appends the next page; a reload and polling read the shown pages again. */
 export const usePages = <A extends { readonly id: string }>(
-  key: string | null,
+  name: string | null,
   load: (page: PageQuery, signal: AbortSignal) => Promise<PageOf<A>>,
   { limit = 25, pollMillis }: QueryOptions & { readonly limit?: number } = {}
 ): PagedList<A> => {
+  const key = inWorkspace(name)
   const loads = useLoads<ReadonlyArray<PageOf<A>>>(key)
   const { run, shown } = loads
   const pages = shown.data ?? []
@@ -338,6 +343,8 @@ export const useSubmit = <A>(
           key.current = undefined
           open.current = false
           if (of !== undefined) openChanges.delete(of)
+          // Later, since `onDone` may leave the page
+          setTimeout(reloadAll)
           if (!mounted.current) return
           setState({ busy: false, error: undefined })
           latest.current.onDone?.(answer)

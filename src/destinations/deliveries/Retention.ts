@@ -1,6 +1,5 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Layer } from "effect"
-import type { ServiceUnavailable } from "../../platform/errors/Errors.ts"
 import { orUnavailable, sessionClient } from "../../platform/storage/Database.ts"
 import { addDays, noteWaitingDays, removeDays } from "../../platform/storage/DayPartitions.ts"
 import { makeEventReplaysRepo } from "../event-replays/EventReplaysRepo.ts"
@@ -14,23 +13,9 @@ export interface RetentionOptions {
 
 export class Retention extends Context.Tag("connected-payments/deliveries/Retention")<
   Retention,
-  {
-    /**
-     * Removes everything whose retention has ended. Deliveries with their attempts, and events, are removed a day at a
-     * time, once the whole day has expired: a delivery that still waits, or is re-sent, keeps its day. Records of
-     * skipped and published events, finished recoveries and replays are removed in small batches. Any number of
-     * processes may run it at the same time. Queued deliveries and their events are never removed, however old they
-     * are.
-     *
-     * Also creates the tables for the next days.
-     */
-    readonly clean: Effect.Effect<void, ServiceUnavailable>
-    /** Logs waiting deliveries with dangling references. */
-    readonly checkReferences: Effect.Effect<void, ServiceUnavailable>
-  }
+  Effect.Effect.Success<ReturnType<typeof make>>
 >() {
-  static readonly layer = (options: RetentionOptions): Layer.Layer<Retention, never, SqlClient.SqlClient> =>
-    Layer.scoped(Retention, make(options))
+  static readonly layer = (options: RetentionOptions) => Layer.scoped(Retention, make(options))
 }
 
 const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
@@ -41,6 +26,15 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   const replays = yield* makeEventReplaysRepo
   const keepForMillis = Duration.toMillis(keepFor)
   return {
+    /**
+     * Removes everything whose retention has ended. Deliveries with their attempts, and events, are removed a day at a
+     * time, once the whole day has expired: a delivery that still waits, or is re-sent, keeps its day. Records of
+     * skipped and published events, finished recoveries and replays are removed in small batches. Any number of
+     * processes may run it at the same time. Queued deliveries and their events are never removed, however old they
+     * are.
+     *
+     * Also creates the tables for the next days.
+     */
     clean: Effect.all([
       addDays,
       noteWaitingDays,
@@ -54,6 +48,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
       orUnavailable,
       Effect.withSpan("Retention.clean")
     ),
+    /** Logs waiting deliveries with dangling references. */
     checkReferences: orUnavailable(Effect.flatMap(deliveries.dangling, reportDangling))
   }
 })

@@ -1,4 +1,4 @@
-import { SqlClient, type SqlError } from "@effect/sql"
+import { SqlClient } from "@effect/sql"
 import { Clock, Context, Duration, Effect, Layer, Queue as Mailbox, Option, Predicate } from "effect"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
 import { passes, subjectsFor } from "../../events/Filters.ts"
@@ -9,7 +9,6 @@ import {
   EventTypeNotSubscribed,
   ReplayInProgress,
   ResourceNotFound,
-  type ServiceUnavailable,
   unknownCursor,
   ValidationFailed
 } from "../../platform/errors/Errors.ts"
@@ -21,7 +20,7 @@ import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { backgroundStepsLayer, stepPause } from "../deliveries/BackgroundSteps.ts"
 import { makeEndpointsRepo } from "../endpoints/EndpointsRepo.ts"
-import type { EventReplay, EventReplayList, ListEventReplays, StartEventReplay } from "./Api.ts"
+import type { ListEventReplays, StartEventReplay } from "./Api.ts"
 import { type LockedReplay, type LookedAtEvent, makeEventReplaysRepo, type ReplayStep } from "./EventReplaysRepo.ts"
 
 /** The most deliveries that one step creates: few, so that a new event waits for few. */
@@ -33,15 +32,6 @@ export interface EventReplaysOptions {
   /** How old an event can be to be replayed: as long as deliveries are kept. */
   readonly keepFor: Duration.Duration
 }
-
-export type StartReplayError =
-  | ResourceNotFound
-  | EndpointDeleted
-  | EndpointPaused
-  | EventTypeNotSubscribed
-  | ReplayInProgress
-  | ValidationFailed
-  | ServiceUnavailable
 
 const noEndpoint = () =>
   new ResourceNotFound({ message: "There is no such endpoint in this organization and environment." })
@@ -201,6 +191,7 @@ const makeReads = ({ endpoints, repo }: Parts) => {
     return yield* Effect.flatMap(repo.find(tenant, endpointId, id), Effect.mapError(noReplay))
   }, orUnavailable)
 
+  /** An endpoint's replays, newest first. Refuses a `starting_after` that is not one of them. */
   const list = Effect.fn("EventReplays.list")(function* (
     tenant: Tenant,
     endpointId: EndpointId,
@@ -241,9 +232,12 @@ const makeCancel = ({ record, repo, sql }: Parts) => {
 const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
   const parts = yield* makeParts({ keepFor })
   const takeStep = makeTakeStep(parts)
+  /** Starts a replay and takes its first step; `announce` it after the commit. */
   const queue = makeQueue(parts, takeStep)
   const reads = makeReads(parts)
+  /** Cancels a replay if it is running, and returns it. Deliveries that it has created are sent. */
   const cancel = makeCancel(parts)
+  /** Takes one step of a running replay. Returns how many deliveries it created; none if no replay has room. */
   const step = transaction(parts.sql)(takeStep(null)).pipe(
     Effect.tap((done) => (Option.getOrElse(done, () => 0) > 0 ? parts.wakeUp.announce : Effect.void))
   )
@@ -256,6 +250,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
     list: reads.list,
     cancel: cancel.cancel,
     step,
+    /** Whether any replay of an active endpoint is running. */
     hasRunning: parts.repo.hasRunning,
     await: Mailbox.take(parts.started)
   }
@@ -264,42 +259,9 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
 /** The progress of a replay is in the database: any process can take its next step. */
 export class EventReplays extends Context.Tag("connected-payments/destinations/EventReplays")<
   EventReplays,
-  {
-    /** Starts a replay and takes its first step; `announce` it after the commit. */
-    readonly queue: (
-      principal: PrincipalShape,
-      endpointId: EndpointId,
-      params: StartEventReplay
-    ) => Effect.Effect<EventReplay, StartReplayError>
-    readonly announce: Effect.Effect<void>
-    readonly get: (
-      tenant: Tenant,
-      endpointId: EndpointId,
-      id: EventReplayId
-    ) => Effect.Effect<EventReplay, ResourceNotFound | ServiceUnavailable>
-    /** An endpoint's replays, newest first. Refuses a `starting_after` that is not one of them. */
-    readonly list: (
-      tenant: Tenant,
-      endpointId: EndpointId,
-      query: ListEventReplays
-    ) => Effect.Effect<EventReplayList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
-    /** Cancels a replay if it is running, and returns it. Deliveries that it has created are sent. */
-    readonly cancel: (
-      principal: PrincipalShape,
-      endpointId: EndpointId,
-      id: EventReplayId
-    ) => Effect.Effect<EventReplay, ResourceNotFound | ServiceUnavailable>
-    /** Takes one step of a running replay. Returns how many deliveries it created; none if no replay has room. */
-    readonly step: Effect.Effect<Option.Option<number>, SqlError.SqlError>
-    /** Whether any replay of an active endpoint is running. */
-    readonly hasRunning: Effect.Effect<boolean, SqlError.SqlError>
-    readonly await: Effect.Effect<void>
-  }
+  Effect.Effect.Success<ReturnType<typeof make>>
 >() {
-  static readonly layer = (
-    options: EventReplaysOptions
-  ): Layer.Layer<EventReplays, never, SqlClient.SqlClient | WakeUp | KeyedHash> =>
-    Layer.effect(EventReplays, make(options))
+  static readonly layer = (options: EventReplaysOptions) => Layer.effect(EventReplays, make(options))
 }
 
 /** Runs replays in every process: those started in it at once, and those left over from other processes. */

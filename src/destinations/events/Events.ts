@@ -1,12 +1,5 @@
-import type { SqlClient } from "@effect/sql"
 import { Clock, Context, Duration, Effect, Layer, Option, Predicate } from "effect"
-import {
-  type RateLimitExceeded,
-  ResourceNotFound,
-  type ServiceUnavailable,
-  unknownCursor,
-  type ValidationFailed
-} from "../../platform/errors/Errors.ts"
+import { ResourceNotFound, unknownCursor } from "../../platform/errors/Errors.ts"
 import { millisOf } from "../../platform/kit/Ids.ts"
 import { defaultPageSize, pageOf, shownDeliveries } from "../../platform/kit/Request.ts"
 import { SlowReads } from "../../platform/kit/SlowReads.ts"
@@ -15,7 +8,7 @@ import { orUnavailable } from "../../platform/storage/Database.ts"
 import { preferReplica } from "../../platform/storage/ReadReplica.ts"
 import { makeEventDeliveries } from "../deliveries/EventDeliveries.ts"
 import type { RetentionOptions } from "../deliveries/Retention.ts"
-import type { ListEvents, StoredEvent, StoredEventDetail, StoredEventList } from "./Api.ts"
+import type { ListEvents, StoredEvent } from "./Api.ts"
 import { type EventRow, makeEventsRepo } from "./EventsRepo.ts"
 
 const toStoredEvent = (row: EventRow): StoredEvent => {
@@ -35,6 +28,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   const onReplica = yield* preferReplica
   const { inTurn } = yield* SlowReads
 
+  /** Events, newest first. Refuses a `starting_after` that is not one of them. */
   const list = Effect.fn("Events.list")(
     function* (tenant: Tenant, query: ListEvents) {
       const after = query.starting_after === undefined ? undefined : yield* repo.find(tenant, query.starting_after)
@@ -72,18 +66,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
 
 export class Events extends Context.Tag("connected-payments/destinations/Events")<
   Events,
-  {
-    /** Events, newest first. Refuses a `starting_after` that is not one of them. */
-    readonly list: (
-      tenant: Tenant,
-      query: ListEvents
-    ) => Effect.Effect<StoredEventList, ValidationFailed | RateLimitExceeded | ServiceUnavailable>
-    readonly get: (
-      tenant: Tenant,
-      id: string
-    ) => Effect.Effect<StoredEventDetail, ResourceNotFound | RateLimitExceeded | ServiceUnavailable>
-  }
+  Effect.Effect.Success<ReturnType<typeof make>>
 >() {
-  static readonly layer = (options: RetentionOptions): Layer.Layer<Events, never, SqlClient.SqlClient | SlowReads> =>
-    Layer.effect(Events, make(options))
+  static readonly layer = (options: RetentionOptions) => Layer.effect(Events, make(options))
 }

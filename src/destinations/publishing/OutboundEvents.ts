@@ -101,10 +101,7 @@ export class OutboundEvents extends Context.Tag("connected-payments/publishing/O
     readonly announce: Effect.Effect<void>
   }
 >() {
-  static readonly layer = (
-    options: OutboundEventsOptions
-  ): Layer.Layer<OutboundEvents, never, SqlClient.SqlClient | WakeUp | KeyedHash> =>
-    Layer.effect(OutboundEvents, makeOutboundEvents(options))
+  static readonly layer = (options: OutboundEventsOptions) => Layer.effect(OutboundEvents, makeOutboundEvents(options))
 
   /**
    * `publish` for the events of a catalog of literal types (`as const`): the compiler checks each event's `data`

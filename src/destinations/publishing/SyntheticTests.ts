@@ -11,7 +11,6 @@ import {
   EventTypeNotSubscribed,
   ProviderAccountNotConnected,
   ResourceNotFound,
-  type ServiceUnavailable,
   TestEnvironmentRequired,
   TestRateLimitExceeded
 } from "../../platform/errors/Errors.ts"
@@ -19,18 +18,8 @@ import { makeAudit } from "../../platform/kit/Audit.ts"
 import { type EndpointId, newId } from "../../platform/kit/Ids.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { currentTraceparent } from "../../platform/telemetry/Spans.ts"
-import type { QueuedTest } from "../endpoints/Api.ts"
 import { makeEndpointsRepo } from "../endpoints/EndpointsRepo.ts"
 import { makeSyntheticTestsRepo, type TestCandidate, testsPerMinute } from "./SyntheticTestsRepo.ts"
-
-export type SendTestError =
-  | ResourceNotFound
-  | TestEnvironmentRequired
-  | ProviderAccountNotConnected
-  | EndpointPaused
-  | EventTypeNotSubscribed
-  | TestRateLimitExceeded
-  | ServiceUnavailable
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -52,6 +41,7 @@ const make = Effect.gen(function* () {
       )
     )
 
+  /** Queues a synthetic event, whatever the endpoint's filters; `announce` it after the commit. */
   const queue = Effect.fn("SyntheticTests.queue")(function* (
     principal: PrincipalShape,
     id: EndpointId,
@@ -84,20 +74,9 @@ const make = Effect.gen(function* () {
 
 export class SyntheticTests extends Context.Tag("connected-payments/publishing/SyntheticTests")<
   SyntheticTests,
-  {
-    /** Queues a synthetic event, whatever the endpoint's filters; `announce` it after the commit. */
-    readonly queue: (
-      principal: PrincipalShape,
-      id: EndpointId,
-      type: EventType
-    ) => Effect.Effect<QueuedTest, SendTestError>
-    readonly announce: Effect.Effect<void>
-  }
+  Effect.Effect.Success<typeof make>
 >() {
-  static readonly layer: Layer.Layer<SyntheticTests, never, SqlClient.SqlClient | WakeUp> = Layer.effect(
-    SyntheticTests,
-    make
-  )
+  static readonly layer = Layer.effect(SyntheticTests, make)
 }
 
 /** Fails, with the most basic reason first, if an endpoint can't be tested with this type now. */

@@ -1,4 +1,4 @@
-import { SqlClient, type SqlError } from "@effect/sql"
+import { SqlClient } from "@effect/sql"
 import { Clock, Context, Duration, Effect, Layer, Queue as Mailbox, Option } from "effect"
 import { deliveryWindow } from "../../engine/attempts/Outcome.ts"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
@@ -7,7 +7,6 @@ import {
   EndpointDeleted,
   RecoveryInProgress,
   ResourceNotFound,
-  type ServiceUnavailable,
   unknownCursor,
   ValidationFailed
 } from "../../platform/errors/Errors.ts"
@@ -18,8 +17,8 @@ import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { backgroundStepsLayer, stepPause } from "../deliveries/BackgroundSteps.ts"
 import { makeEndpointsRepo } from "../endpoints/EndpointsRepo.ts"
-import type { ListRecoveries, Recovery, RecoveryList } from "./Api.ts"
-import { makeRecoveriesRepo, type Step } from "./RecoveriesRepo.ts"
+import type { ListRecoveries } from "./Api.ts"
+import { makeRecoveriesRepo } from "./RecoveriesRepo.ts"
 
 /** Tolerance for latency and clocks, for a caller that computes 72 hours before now. */
 const grace = Duration.minutes(1)
@@ -65,6 +64,11 @@ const make = Effect.gen(function* () {
     Option.isSome(done) && done.value.queued > 0 ? wakeUp.announce : Effect.void
   )
 
+  /**
+   * Starts a recovery of everything that failed between `since` and now and takes its first step, so that a small one
+   * is finished in the answer. If a running recovery already reaches back as far, returns that one. The caller must
+   * `announce` it after the commit.
+   */
   const queue = Effect.fn("Recoveries.queue")(function* (
     principal: PrincipalShape,
     endpointId: EndpointId,
@@ -83,6 +87,7 @@ const make = Effect.gen(function* () {
     )
   }, orUnavailable)
 
+  /** An endpoint's recoveries, newest first. Refuses a `starting_after` that is not one of them. */
   const list = Effect.fn("Recoveries.list")(function* (tenant: Tenant, endpointId: EndpointId, query: ListRecoveries) {
     if (!(yield* endpoints.existed(tenant, endpointId))) {
       return yield* noEndpoint()
@@ -102,37 +107,9 @@ const make = Effect.gen(function* () {
 /** The progress of a recovery is in the database: any process can take its next step (contract 9.4). */
 export class Recoveries extends Context.Tag("connected-payments/destinations/Recoveries")<
   Recoveries,
-  {
-    /**
-     * Starts a recovery of everything that failed between `since` and now and takes its first step, so that a small one
-     * is finished in the answer. If a running recovery already reaches back as far, returns that one. The caller must
-     * `announce` it after the commit.
-     */
-    readonly queue: (
-      principal: PrincipalShape,
-      endpointId: EndpointId,
-      since: Date
-    ) => Effect.Effect<
-      Recovery,
-      ResourceNotFound | EndpointDeleted | RecoveryInProgress | ValidationFailed | ServiceUnavailable
-    >
-    readonly announce: Effect.Effect<void>
-    readonly get: (
-      tenant: Tenant,
-      endpointId: EndpointId,
-      id: RecoveryId
-    ) => Effect.Effect<Recovery, ResourceNotFound | ServiceUnavailable>
-    /** An endpoint's recoveries, newest first. Refuses a `starting_after` that is not one of them. */
-    readonly list: (
-      tenant: Tenant,
-      endpointId: EndpointId,
-      query: ListRecoveries
-    ) => Effect.Effect<RecoveryList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
-    readonly step: Effect.Effect<Option.Option<Step>, SqlError.SqlError>
-    readonly await: Effect.Effect<void>
-  }
+  Effect.Effect.Success<typeof make>
 >() {
-  static readonly layer: Layer.Layer<Recoveries, never, SqlClient.SqlClient | WakeUp> = Layer.effect(Recoveries, make)
+  static readonly layer = Layer.effect(Recoveries, make)
 }
 
 /** Runs recoveries in every process: those started in it at once, and those left over from other processes. */

@@ -1,13 +1,12 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Clock, Context, Effect, Layer } from "effect"
-import type { RateLimitExceeded, ServiceUnavailable } from "../../platform/errors/Errors.ts"
 import { housekeepingLayer } from "../../platform/kit/Housekeeping.ts"
 import { SlowReads } from "../../platform/kit/SlowReads.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { alongIndex, timedRead } from "../../platform/storage/BoundedReads.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { preferReplica } from "../../platform/storage/ReadReplica.ts"
-import type { PaymentDay, Statistics } from "./Api.ts"
+import type { PaymentDay } from "./Api.ts"
 import type { Pass } from "./CountStatements.ts"
 import { makeDailyCountsRepo, type PaymentRow } from "./DailyCountsRepo.ts"
 import { countedUntil, firstStretch, type Position, type Stretch, secondStretch, slotMillis } from "./Slots.ts"
@@ -104,6 +103,7 @@ const toPaymentDays = (rows: ReadonlyArray<PaymentRow>): ReadonlyArray<PaymentDa
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const repo = yield* makeDailyCountsRepo
+  /** Counts what is due, in small steps: see `Slots.ts`. Any number of processes may run it. */
   const count = yield* makeCount
   const onReplica = yield* preferReplica
   const { inTurn } = yield* SlowReads
@@ -118,6 +118,7 @@ const make = Effect.gen(function* () {
       }))
     })
 
+  /** The counts of the last days, 1 to 90, the current UTC day included. */
   const read = Effect.fn("DailyCounts.read")(
     function* (tenant: Tenant, days: number) {
       const now = yield* Clock.currentTimeMillis
@@ -154,18 +155,9 @@ const make = Effect.gen(function* () {
  */
 export class DailyCounts extends Context.Tag("connected-payments/destinations/DailyCounts")<
   DailyCounts,
-  {
-    /** The counts of the last days, 1 to 90, the current UTC day included. */
-    readonly read: (tenant: Tenant, days: number) => Effect.Effect<Statistics, RateLimitExceeded | ServiceUnavailable>
-    /** Counts what is due, in small steps: see `Slots.ts`. Any number of processes may run it. */
-    readonly count: Effect.Effect<void, ServiceUnavailable>
-    readonly clean: Effect.Effect<void, ServiceUnavailable>
-  }
+  Effect.Effect.Success<typeof make>
 >() {
-  static readonly layer: Layer.Layer<DailyCounts, never, SqlClient.SqlClient | SlowReads> = Layer.effect(
-    DailyCounts,
-    make
-  )
+  static readonly layer = Layer.effect(DailyCounts, make)
 }
 
 /** Counts in every process. Where workers run, one of them counts for all. */

@@ -1,5 +1,4 @@
-import type { SqlClient } from "@effect/sql"
-import { Context, Duration, Effect, Layer, type Option, Option as Optional, type Scope, Stream } from "effect"
+import { Context, Duration, Effect, Layer, type Option, Option as Optional, Stream } from "effect"
 import { EventCatalog } from "../../events/EventCatalog.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import {
@@ -49,25 +48,9 @@ export interface OpenStream {
 /** Streams of an organization's sandbox events (contract 15.1). */
 export class EventStreams extends Context.Tag("connected-payments/destinations/EventStreams")<
   EventStreams,
-  {
-    /**
-     * Opens a stream, as the text of server-sent events. It occupies a place until the scope closes. It ends when the
-     * process stops, when its key is revoked or expires, and after a minute if a signed-in person opened it.
-     *
-     * Each event is sent at least once. The stream is pulled, so a slow reader holds up only itself.
-     */
-    readonly open: (
-      principal: PrincipalShape,
-      options: OpenStream
-    ) => Effect.Effect<
-      Stream.Stream<string>,
-      TestEnvironmentRequired | ValidationFailed | RateLimitExceeded | ServiceUnavailable,
-      Scope.Scope
-    >
-  }
+  Effect.Effect.Success<ReturnType<typeof make>>
 >() {
-  static readonly layer = (options: EventStreamsOptions): Layer.Layer<EventStreams, never, SqlClient.SqlClient> =>
-    Layer.scoped(EventStreams, make(options))
+  static readonly layer = (options: EventStreamsOptions) => Layer.scoped(EventStreams, make(options))
 }
 
 const makePlaces = (concurrency: number) =>
@@ -280,6 +263,12 @@ const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOpti
   const parts = yield* makeParts({ eventStreamLimit })
   const judge = makeJudge(parts)
   const begin = makeBegin(parts)
+  /**
+   * Opens a stream, as the text of server-sent events. It occupies a place until the scope closes. It ends when the
+   * process stops, when its key is revoked or expires, and after a minute if a signed-in person opened it.
+   *
+   * Each event is sent at least once. The stream is pulled, so a slow reader holds up only itself.
+   */
   const open = makeOpen(parts, judge, begin)
 
   return { open }

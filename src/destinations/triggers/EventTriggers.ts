@@ -1,5 +1,3 @@
-import type { HttpServerResponse } from "@effect/platform"
-import type { SqlClient } from "@effect/sql"
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import type { Envelope, EventType } from "../../events/Catalog.ts"
 import { encodeEnvelope } from "../../events/Envelope.ts"
@@ -7,25 +5,12 @@ import { syntheticEvent } from "../../events/Synthetic.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { Accounts } from "../../payments/Accounts.ts"
 import { ProviderTriggers } from "../../payments/ProviderTriggers.ts"
-import {
-  type IdempotencyKeyReused,
-  type IdempotencyRequestInProgress,
-  ProviderAccountNotConnected,
-  type ServiceUnavailable,
-  TestEnvironmentRequired
-} from "../../platform/errors/Errors.ts"
+import { ProviderAccountNotConnected, TestEnvironmentRequired } from "../../platform/errors/Errors.ts"
 import { makeAudit } from "../../platform/kit/Audit.ts"
 import { Idempotency } from "../../platform/kit/Idempotency.ts"
 import { newId } from "../../platform/kit/Ids.ts"
 import { makeSyntheticTestsRepo } from "../publishing/SyntheticTestsRepo.ts"
 import type { TriggeredEvent } from "./Api.ts"
-
-export type TriggerError =
-  | TestEnvironmentRequired
-  | ProviderAccountNotConnected
-  | IdempotencyKeyReused
-  | IdempotencyRequestInProgress
-  | ServiceUnavailable
 
 /** A trigger's outcome; a synthetic event is stored together with the answer. */
 interface Outcome {
@@ -66,6 +51,7 @@ const make = Effect.gen(function* () {
   })
 
   return {
+    /** Triggers an event under an `Idempotency-Key`. Returns a `TriggeredEvent`. Audited. */
     trigger: Effect.fn("EventTriggers.trigger")(function* (principal: PrincipalShape, key: string, type: EventType) {
       if (principal.environment !== "sandbox") {
         return yield* new TestEnvironmentRequired({ message: "Events are triggered in the sandbox only." })
@@ -91,17 +77,7 @@ const make = Effect.gen(function* () {
 
 export class EventTriggers extends Context.Tag("connected-payments/destinations/EventTriggers")<
   EventTriggers,
-  {
-    /** Triggers an event under an `Idempotency-Key`. Returns a `TriggeredEvent`. Audited. */
-    readonly trigger: (
-      principal: PrincipalShape,
-      key: string,
-      type: EventType
-    ) => Effect.Effect<HttpServerResponse.HttpServerResponse, TriggerError>
-  }
+  Effect.Effect.Success<typeof make>
 >() {
-  static readonly layer: Layer.Layer<EventTriggers, never, SqlClient.SqlClient | Accounts | Idempotency> = Layer.effect(
-    EventTriggers,
-    make
-  )
+  static readonly layer = Layer.effect(EventTriggers, make)
 }

@@ -1,7 +1,6 @@
 import type { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option } from "effect"
 import { entersEverything, Members } from "../../identity/members/Members.ts"
-import type { ServiceUnavailable } from "../../platform/errors/Errors.ts"
 import { housekeepingLayer } from "../../platform/kit/Housekeeping.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { Mailer, sendToSeveral } from "../../platform/kit/Mailer.ts"
@@ -24,23 +23,9 @@ export interface WarningsOptions {
 /** Warnings to owners and admins that deliveries to an endpoint fail (contract 9.7). */
 export class Warnings extends Context.Tag("connected-payments/destinations/Warnings")<
   Warnings,
-  {
-    /**
-     * Warns about every endpoint with three or more definitive failures in the last 24 hours, not counting synthetic
-     * tests, and no warning in the last day. Any number of processes may do it: one of them claims each warning for a
-     * while. A warning that the mail server temporarily refuses is retried in the next round, after all others; five of
-     * those in a row end the round.
-     *
-     * At most one warning per day and endpoint, whatever happens (contract 9.7): it counts as sent from just before it
-     * is handed over. So if a process dies before that, nothing is lost; if it dies during the hand-over, or the mail
-     * server does not confirm in time, the warning is not sent again that day, and may be lost.
-     */
-    readonly scan: Effect.Effect<void, ServiceUnavailable>
-  }
+  Effect.Effect.Success<ReturnType<typeof make>>
 >() {
-  static readonly layer = (
-    options: WarningsOptions
-  ): Layer.Layer<Warnings, never, SqlClient.SqlClient | Mailer | Members> => Layer.effect(Warnings, make(options))
+  static readonly layer = (options: WarningsOptions) => Layer.effect(Warnings, make(options))
 }
 
 const make = Effect.fnUntraced(function* (options: WarningsOptions) {
@@ -83,6 +68,16 @@ const make = Effect.fnUntraced(function* (options: WarningsOptions) {
     )
   })
 
+  /**
+   * Warns about every endpoint with three or more definitive failures in the last 24 hours, not counting synthetic
+   * tests, and no warning in the last day. Any number of processes may do it: one of them claims each warning for a
+   * while. A warning that the mail server temporarily refuses is retried in the next round, after all others; five of
+   * those in a row end the round.
+   *
+   * At most one warning per day and endpoint, whatever happens (contract 9.7): it counts as sent from just before it
+   * is handed over. So if a process dies before that, nothing is lost; if it dies during the hand-over, or the mail
+   * server does not confirm in time, the warning is not sent again that day, and may be lost.
+   */
   const scan = Effect.fn("Warnings.scan")(function* () {
     let failuresInARow = 0
     for (const endpoint of yield* repo.due) {

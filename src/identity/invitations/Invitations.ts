@@ -1,14 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, type Redacted } from "effect"
-import {
-  type OrganizationAlreadyExists,
-  PermissionDenied,
-  type RateLimitExceeded,
-  ResourceNotFound,
-  type ServiceUnavailable,
-  SessionInvalid,
-  ValidationFailed
-} from "../../platform/errors/Errors.ts"
+import { PermissionDenied, ResourceNotFound, SessionInvalid, ValidationFailed } from "../../platform/errors/Errors.ts"
 import { type AuditAction, makeAudit } from "../../platform/kit/Audit.ts"
 import { newId } from "../../platform/kit/Ids.ts"
 import { Mailer } from "../../platform/kit/Mailer.ts"
@@ -19,8 +11,6 @@ import { entersEverything, makeMemberships } from "../members/MembershipsRepo.ts
 import { takeInvitation } from "../sign-in/MailLimits.ts"
 import { invitationMail } from "../sign-in/Mails.ts"
 import { newToken, Sessions, tokenHash } from "../sign-in/Sessions.ts"
-import type { BegunSession } from "../sign-in/SignIn.ts"
-import type { InvitationPreview } from "./Api.ts"
 import { type Invitation, makeInvitationsRepo, type NewInvitation } from "./InvitationsRepo.ts"
 
 type Acting = Pick<NewInvitation, "organizationId" | "author">
@@ -28,37 +18,12 @@ type Acting = Pick<NewInvitation, "organizationId" | "author">
 /** Invitations by e-mail link, valid 7 days. Owners and admins invite; only owners invite admins. */
 export class Invitations extends Context.Tag("connected-payments/identity/Invitations")<
   Invitations,
-  {
-    readonly create: (
-      options: NewInvitation
-    ) => Effect.Effect<Invitation, PermissionDenied | ValidationFailed | RateLimitExceeded | ServiceUnavailable>
-    readonly list: (options: Acting) => Effect.Effect<ReadonlyArray<Invitation>, PermissionDenied | ServiceUnavailable>
-    /** Revokes an invitation: from then on its link is refused. */
-    readonly revoke: (
-      options: Acting & { readonly id: string }
-    ) => Effect.Effect<void, PermissionDenied | ResourceNotFound | ServiceUnavailable>
-    /** Shows an invitation without using it. Fails with the same errors as `accept`. */
-    readonly preview: (
-      token: Redacted.Redacted
-    ) => Effect.Effect<typeof InvitationPreview.Type, SessionInvalid | ServiceUnavailable>
-    /**
-     * Makes the invited person a member and creates their session, since the token came by mail like a sign-in link.
-     * Unknown, accepted, revoked and expired invitations get the same refusal, and so do those whose inviter could no
-     * longer send them. A person with an organization is refused, and the invitation stays open.
-     */
-    readonly accept: (
-      token: Redacted.Redacted,
-      client: string | null
-    ) => Effect.Effect<BegunSession, SessionInvalid | OrganizationAlreadyExists | ServiceUnavailable>
-    /** Removes invitations 30 days after their expiry. */
-    readonly clean: Effect.Effect<void, ServiceUnavailable>
-  }
+  Effect.Effect.Success<ReturnType<typeof make>>
 >() {
   static readonly layer = (options: {
     /** The public URL of the service, without a trailing slash. */
     readonly publicUrl: string
-  }): Layer.Layer<Invitations, never, SqlClient.SqlClient | Sessions | RateLimits | Mailer> =>
-    Layer.effect(Invitations, make(options.publicUrl))
+  }) => Layer.effect(Invitations, make(options.publicUrl))
 }
 
 const makeParts = Effect.fnUntraced(function* (publicUrl: string) {
@@ -154,6 +119,7 @@ const makeAccept = ({ memberships, record, repo, sessions, sql }: Parts) => {
     return found ?? (yield* invalid())
   })
 
+  /** Shows an invitation without using it. Fails with the same errors as `accept`. */
   const preview = Effect.fn("Invitations.preview")(function* (token: Redacted.Redacted) {
     const found = yield* find(token)
     yield* requireInvited(found)
@@ -186,7 +152,13 @@ const makeAccept = ({ memberships, record, repo, sessions, sql }: Parts) => {
 const make = Effect.fnUntraced(function* (publicUrl: string) {
   const parts = yield* makeParts(publicUrl)
   const create = makeCreate(parts)
+  /** Revokes an invitation: from then on its link is refused. */
   const revoke = makeRevoke(parts)
+  /**
+   * Makes the invited person a member and creates their session, since the token came by mail like a sign-in link.
+   * Unknown, accepted, revoked and expired invitations get the same refusal, and so do those whose inviter could no
+   * longer send them. A person with an organization is refused, and the invitation stays open.
+   */
   const accept = makeAccept(parts)
   const list = Effect.fn("Invitations.list")(function* (acting: Acting) {
     yield* parts.requireInviter(acting)
@@ -199,6 +171,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
     revoke,
     preview: accept.preview,
     accept: accept.accept,
+    /** Removes invitations 30 days after their expiry. */
     clean: orUnavailable(parts.repo.clean)
   }
 })

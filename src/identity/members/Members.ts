@@ -1,12 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer } from "effect"
-import {
-  type OrganizationAlreadyExists,
-  PermissionDenied,
-  ResourceNotFound,
-  type ServiceUnavailable,
-  ValidationFailed
-} from "../../platform/errors/Errors.ts"
+import { PermissionDenied, ResourceNotFound, ValidationFailed } from "../../platform/errors/Errors.ts"
 import { type AuditAction, makeAudit } from "../../platform/kit/Audit.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
@@ -14,7 +8,7 @@ import type { Author } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { makeRevokeGranted } from "../keys/GrantPolicy.ts"
 import type { Role } from "../Principal.ts"
-import { entersEverything, type Member, makeMemberships, manages } from "./MembershipsRepo.ts"
+import { entersEverything, makeMemberships, manages } from "./MembershipsRepo.ts"
 
 export { entersEverything, type Member, manages } from "./MembershipsRepo.ts"
 
@@ -22,6 +16,22 @@ export interface MemberChange {
   readonly role?: Role
   /** Replaces the granted workspaces; for developers and viewers only. */
   readonly environments?: ReadonlyArray<Environment>
+}
+
+interface NewMember {
+  readonly organizationId: OrganizationId
+  readonly email: string
+  readonly role: Role
+  readonly environments: ReadonlyArray<Environment>
+  readonly author: Author
+}
+
+interface ExistingMember {
+  readonly organizationId: OrganizationId
+  readonly personId: string
+  readonly author: Author
+  /** Keeps the member's keys. Nobody may choose this for their own. Default: false. */
+  readonly keepKeys?: boolean
 }
 
 export const requireGrantable = (
@@ -74,9 +84,9 @@ const makeParts = Effect.gen(function* () {
 
 type Parts = Effect.Effect.Success<typeof makeParts>
 
-const makeAdd = ({ find, memberships, record, sql }: Parts): Members["Type"]["add"] =>
+const makeAdd = ({ find, memberships, record, sql }: Parts) =>
   Effect.fn("Members.add")(
-    function* ({ author, email, ...options }) {
+    function* ({ author, email, ...options }: NewMember) {
       const { environments, organizationId, role } = options
       yield* requireGrantable(role, environments)
       const [organization] = yield* memberships.lock(organizationId)
@@ -93,17 +103,9 @@ const makeAdd = ({ find, memberships, record, sql }: Parts): Members["Type"]["ad
     orUnavailable
   )
 
-const makeUpdate = ({
-  find,
-  memberships,
-  record,
-  requireMayKeep,
-  requireOwner,
-  revokeGranted,
-  sql
-}: Parts): Members["Type"]["update"] =>
+const makeUpdate = ({ find, memberships, record, requireMayKeep, requireOwner, revokeGranted, sql }: Parts) =>
   Effect.fn("Members.update")(
-    function* (options) {
+    function* (options: ExistingMember & { readonly change: MemberChange }) {
       const { author, change, keepKeys = false, organizationId, personId } = options
       yield* requireMayKeep(author, personId, keepKeys)
       yield* memberships.lock(organizationId)
@@ -133,17 +135,9 @@ const makeUpdate = ({
     orUnavailable
   )
 
-const makeRemove = ({
-  find,
-  memberships,
-  record,
-  requireMayKeep,
-  requireOwner,
-  revokeGranted,
-  sql
-}: Parts): Members["Type"]["remove"] =>
+const makeRemove = ({ find, memberships, record, requireMayKeep, requireOwner, revokeGranted, sql }: Parts) =>
   Effect.fn("Members.remove")(
-    function* (options) {
+    function* (options: ExistingMember) {
       const { author, keepKeys = false, organizationId, personId } = options
       yield* requireMayKeep(author, personId, keepKeys)
       yield* memberships.lock(organizationId)
@@ -167,8 +161,11 @@ const makeRemove = ({
 
 const make = Effect.gen(function* () {
   const parts = yield* makeParts
+  /** Adds a person without an invitation, and creates them if they are unknown: for the operator. */
   const add = makeAdd(parts)
+  /** A role with access to every workspace clears the granted ones; a change back starts with none. */
   const update = makeUpdate(parts)
+  /** Removes a member; any member may remove themselves. */
   const remove = makeRemove(parts)
   const list = Effect.fn("Members.list")(parts.memberships.list, orUnavailable)
 
@@ -187,37 +184,7 @@ const make = Effect.gen(function* () {
  */
 export class Members extends Context.Tag("connected-payments/identity/Members")<
   Members,
-  {
-    readonly list: (organizationId: OrganizationId) => Effect.Effect<ReadonlyArray<Member>, ServiceUnavailable>
-    /** Adds a person without an invitation, and creates them if they are unknown: for the operator. */
-    readonly add: (options: {
-      readonly organizationId: OrganizationId
-      readonly email: string
-      readonly role: Role
-      readonly environments: ReadonlyArray<Environment>
-      readonly author: Author
-    }) => Effect.Effect<
-      Member,
-      OrganizationAlreadyExists | PermissionDenied | ResourceNotFound | ValidationFailed | ServiceUnavailable
-    >
-    /** A role with access to every workspace clears the granted ones; a change back starts with none. */
-    readonly update: (options: {
-      readonly organizationId: OrganizationId
-      readonly personId: string
-      readonly change: MemberChange
-      readonly author: Author
-      /** Keeps the member's keys. Nobody may choose this for their own. Default: false. */
-      readonly keepKeys?: boolean
-    }) => Effect.Effect<Member, PermissionDenied | ResourceNotFound | ValidationFailed | ServiceUnavailable>
-    /** Removes a member; any member may remove themselves. */
-    readonly remove: (options: {
-      readonly organizationId: OrganizationId
-      readonly personId: string
-      readonly author: Author
-      /** Keeps the member's keys. Nobody may choose this for their own. Default: false. */
-      readonly keepKeys?: boolean
-    }) => Effect.Effect<void, PermissionDenied | ResourceNotFound | ServiceUnavailable>
-  }
+  Effect.Effect.Success<typeof make>
 >() {
-  static readonly layer: Layer.Layer<Members, never, SqlClient.SqlClient> = Layer.effect(Members, make)
+  static readonly layer = Layer.effect(Members, make)
 }

@@ -1,12 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option } from "effect"
-import {
-  type OrganizationAlreadyExists,
-  OrganizationNotEmpty,
-  PermissionDenied,
-  ResourceNotFound,
-  type ServiceUnavailable
-} from "../../platform/errors/Errors.ts"
+import { OrganizationNotEmpty, PermissionDenied, ResourceNotFound } from "../../platform/errors/Errors.ts"
 import { type AuditAction, makeAuditAll } from "../../platform/kit/Audit.ts"
 import { newId, OrganizationId } from "../../platform/kit/Ids.ts"
 import type { Author } from "../../platform/kit/Tenant.ts"
@@ -56,6 +50,7 @@ const make = Effect.gen(function* () {
     }
   })
 
+  /** With both workspaces and an owner, created if unknown, who is a member of no other one. */
   const create = Effect.fn("Organizations.create")(
     function* ({ author, name, ownerEmail }: NewOrganization) {
       const id = OrganizationId.make(yield* newId)
@@ -69,6 +64,7 @@ const make = Effect.gen(function* () {
     orUnavailable
   )
 
+  /** Under an embedding team's own id, without members. Does nothing if it exists already. */
   const adopt = Effect.fn("Organizations.adopt")(
     function* (organization: ChangedOrganization) {
       if (yield* repo.insert(organization)) {
@@ -79,6 +75,7 @@ const make = Effect.gen(function* () {
     orUnavailable
   )
 
+  /** Renames an organization. Owners only. Audited. */
   const rename = Effect.fn("Organizations.rename")(
     function* ({ author, id, name }: ChangedOrganization) {
       yield* requireOwner(id, author)
@@ -102,6 +99,11 @@ const make = Effect.gen(function* () {
     }
   })
 
+  /**
+   * Closes an organization that has no connected account, no destination, no checkout page and no other member:
+   * revokes its keys and invitations, releases its disconnected accounts, and ends the owner's membership. Its
+   * records are kept. Owners only. Audited.
+   */
   const close = Effect.fn("Organizations.close")(
     function* (id: OrganizationId, author: Author) {
       yield* requireOwner(id, author)
@@ -130,6 +132,7 @@ const make = Effect.gen(function* () {
     return (yield* repo.find(id)).length > 0
   }, orUnavailable)
 
+  /** The organization of the person with this e-mail address, if they are a member of one. For the operator. */
   const ofMember = Effect.fn("Organizations.ofMember")(function* (email: string) {
     const [found] = yield* repo.ofMember(email)
     return Option.map(Option.fromNullable(found), ({ id }) => id)
@@ -140,33 +143,7 @@ const make = Effect.gen(function* () {
 
 export class Organizations extends Context.Tag("connected-payments/identity/Organizations")<
   Organizations,
-  {
-    /** With both workspaces and an owner, created if unknown, who is a member of no other one. */
-    readonly create: (
-      options: NewOrganization
-    ) => Effect.Effect<Organization, OrganizationAlreadyExists | ServiceUnavailable>
-    /** Under an embedding team's own id, without members. Does nothing if it exists already. */
-    readonly adopt: (organization: ChangedOrganization) => Effect.Effect<void, ServiceUnavailable>
-    /** Renames an organization. Owners only. Audited. */
-    readonly rename: (
-      organization: ChangedOrganization
-    ) => Effect.Effect<Organization, PermissionDenied | ServiceUnavailable>
-    /**
-     * Closes an organization that has no connected account, no destination, no checkout page and no other member:
-     * revokes its keys and invitations, releases its disconnected accounts, and ends the owner's membership. Its
-     * records are kept. Owners only. Audited.
-     */
-    readonly close: (
-      id: OrganizationId,
-      author: Author
-    ) => Effect.Effect<void, OrganizationNotEmpty | PermissionDenied | ServiceUnavailable>
-    readonly get: (id: OrganizationId) => Effect.Effect<Organization, ResourceNotFound | ServiceUnavailable>
-    /** Every organization, oldest first: for the operator. */
-    readonly list: Effect.Effect<ReadonlyArray<Organization>, ServiceUnavailable>
-    readonly exists: (id: OrganizationId) => Effect.Effect<boolean, ServiceUnavailable>
-    /** The organization of the person with this e-mail address, if they are a member of one. For the operator. */
-    readonly ofMember: (email: string) => Effect.Effect<Option.Option<OrganizationId>, ServiceUnavailable>
-  }
+  Effect.Effect.Success<typeof make>
 >() {
-  static readonly layer: Layer.Layer<Organizations, never, SqlClient.SqlClient> = Layer.effect(Organizations, make)
+  static readonly layer = Layer.effect(Organizations, make)
 }

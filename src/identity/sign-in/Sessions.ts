@@ -7,14 +7,13 @@ import type { Environment } from "../../platform/kit/Environment.ts"
 import { newId } from "../../platform/kit/Ids.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import {
-  type CredentialLimits,
   type CredentialPolicies,
   makeCredentialSearch,
   type TokensToTake,
   toCredentialLimits
 } from "../keys/CredentialLimitsStatements.ts"
 import type { Session } from "../Principal.ts"
-import { makeSignInRepo, type SessionRecord, type SessionRow } from "./SignInRepo.ts"
+import { makeSignInRepo, type SessionRow } from "./SignInRepo.ts"
 
 /** A token has 256 random bits, so a plain hash can't be reversed by guessing. */
 export const tokenHash = (token: Redacted.Redacted): Buffer =>
@@ -54,6 +53,11 @@ const make = Effect.gen(function* () {
           sessions.map(({ id }) => ({ environment: null, id }))
         )
 
+  /**
+   * Creates a session for a person, recorded in their organization's audit log, and ends their open sign-in links.
+   * The token is returned only here. Run it in a transaction that has locked the person's row, as `ensurePerson`
+   * does.
+   */
   const create = Effect.fn("Sessions.create")(function* (personId: string, client: string | null) {
     const token = newToken()
     const id = yield* newId
@@ -74,10 +78,20 @@ const make = Effect.gen(function* () {
 
   const search = yield* makeCredentialSearch(repo.existing)
 
-  const exists: Sessions["Type"]["exists"] = (token) =>
+  /** Whether it is the token of a session that has not ended. Concurrent calls share one round trip. */
+  const exists = (token: Redacted.Redacted): Effect.Effect<boolean, ServiceUnavailable> =>
     isToken(Redacted.value(token)) ? search(tokenHash(token)) : Effect.succeed(false)
 
-  const admit: Sessions["Type"]["admit"] = Effect.fn("Sessions.admit")(function* (token, policies, tokens) {
+  /**
+   * The session of a token, with tokens taken from its rate limit and its organization's, each up to the number asked
+   * for, in one round trip. Does not refuse a request that gets no token. Extends the session by 12 hours, up to 30
+   * days in total, if the last extension is more than a minute old; `extended` tells whether it did.
+   */
+  const admit = Effect.fn("Sessions.admit")(function* (
+    token: Redacted.Redacted,
+    policies: CredentialPolicies,
+    tokens: TokensToTake
+  ) {
     const [row] = isToken(Redacted.value(token)) ? yield* repo.admit(tokenHash(token), policies, tokens) : []
     if (row === undefined) {
       return yield* new SessionInvalid()
@@ -85,6 +99,7 @@ const make = Effect.gen(function* () {
     return { session: toSession(row), extended: row.extended, ...toCredentialLimits(row) }
   }, orUnavailable)
 
+  /** The sessions of a person that have not ended, most recently used first: at most 100. */
   const list = Effect.fn("Sessions.list")(repo.list, orUnavailable)
 
   const end = Effect.fn("Sessions.end")(
@@ -122,41 +137,7 @@ const make = Effect.gen(function* () {
 
 export class Sessions extends Context.Tag("connected-payments/identity/Sessions")<
   Sessions,
-  {
-    /**
-     * Creates a session for a person, recorded in their organization's audit log, and ends their open sign-in links.
-     * The token is returned only here. Run it in a transaction that has locked the person's row, as `ensurePerson`
-     * does.
-     */
-    readonly create: (
-      personId: string,
-      client: string | null
-    ) => Effect.Effect<{ readonly token: Redacted.Redacted; readonly session: Session }, ServiceUnavailable>
-    /**
-     * The session of a token, with tokens taken from its rate limit and its organization's, each up to the number asked
-     * for, in one round trip. Does not refuse a request that gets no token. Extends the session by 12 hours, up to 30
-     * days in total, if the last extension is more than a minute old; `extended` tells whether it did.
-     */
-    readonly admit: (
-      token: Redacted.Redacted,
-      policies: CredentialPolicies,
-      tokens: TokensToTake
-    ) => Effect.Effect<
-      CredentialLimits & { readonly session: Session; readonly extended: boolean },
-      SessionInvalid | ServiceUnavailable
-    >
-    /** Whether it is the token of a session that has not ended. Concurrent calls share one round trip. */
-    readonly exists: (token: Redacted.Redacted) => Effect.Effect<boolean, ServiceUnavailable>
-    /** The sessions of a person that have not ended, most recently used first: at most 100. */
-    readonly list: (personId: string) => Effect.Effect<ReadonlyArray<SessionRecord>, ServiceUnavailable>
-    readonly end: (session: Session, id: string) => Effect.Effect<boolean, ServiceUnavailable>
-    readonly endAll: (session: Session) => Effect.Effect<void, ServiceUnavailable>
-    readonly selectWorkspace: (
-      session: Session,
-      environment: Environment
-    ) => Effect.Effect<Session, WorkspaceAccessRequired | ServiceUnavailable>
-    readonly clean: Effect.Effect<void, ServiceUnavailable>
-  }
+  Effect.Effect.Success<typeof make>
 >() {
-  static readonly layer: Layer.Layer<Sessions, never, SqlClient.SqlClient> = Layer.effect(Sessions, make)
+  static readonly layer = Layer.effect(Sessions, make)
 }

@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, type Redacted } from "effect"
-import { type RateLimitExceeded, type ServiceUnavailable, SessionInvalid } from "../../platform/errors/Errors.ts"
+import { SessionInvalid } from "../../platform/errors/Errors.ts"
 import { Mailer } from "../../platform/kit/Mailer.ts"
 import { RateLimits } from "../../platform/kit/RateLimit.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
@@ -9,7 +9,6 @@ import type { Session } from "../Principal.ts"
 import { takeSignInLink } from "./MailLimits.ts"
 import { signInMail, signInMinutes } from "./Mails.ts"
 import { newToken, Sessions, tokenHash } from "./Sessions.ts"
-import type { SignInPreview } from "./SignInApi.ts"
 import { makeSignInRepo } from "./SignInRepo.ts"
 
 /** A new session with the token of its cookie, which is returned only here. */
@@ -20,36 +19,12 @@ export interface BegunSession {
 
 export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
   SignIn,
-  {
-    /**
-     * Mails a one-time link, valid 15 minutes, in the background. Does the same for every address, known or not: a
-     * person is created when their first link is redeemed. Within `signInLinkLimits`.
-     *
-     * @param client the network of the client that asks, as `clientNetwork` returns it
-     */
-    readonly requestLink: (email: string, client: string) => Effect.Effect<void, RateLimitExceeded | ServiceUnavailable>
-    /** Shows whom a link signs in, without using it. Unknown, used and expired links get the same refusal. */
-    readonly preview: (
-      token: Redacted.Redacted
-    ) => Effect.Effect<typeof SignInPreview.Type, SessionInvalid | ServiceUnavailable>
-    /**
-     * Creates a session with a link's token, and ends the person's other open links. Unknown, used and expired links
-     * get the same refusal.
-     *
-     * @param client the client that signs in, as `describeClient` returns it
-     */
-    readonly redeem: (
-      token: Redacted.Redacted,
-      client: string | null
-    ) => Effect.Effect<BegunSession, SessionInvalid | ServiceUnavailable>
-    readonly clean: Effect.Effect<void, ServiceUnavailable>
-  }
+  Effect.Effect.Success<ReturnType<typeof make>>
 >() {
   static readonly layer = (options: {
     /** The public URL of the service, without a trailing slash. */
     readonly publicUrl: string
-  }): Layer.Layer<SignIn, never, SqlClient.SqlClient | Sessions | RateLimits | Mailer> =>
-    Layer.effect(SignIn, make(options.publicUrl))
+  }) => Layer.effect(SignIn, make(options.publicUrl))
 }
 
 const make = Effect.fnUntraced(function* (publicUrl: string) {
@@ -60,6 +35,12 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
   const mailer = yield* Mailer
   const memberships = yield* makeMemberships
 
+  /**
+   * Mails a one-time link, valid 15 minutes, in the background. Does the same for every address, known or not: a
+   * person is created when their first link is redeemed. Within `signInLinkLimits`.
+   *
+   * @param client the network of the client that asks, as `clientNetwork` returns it
+   */
   const requestLink = Effect.fn("SignIn.requestLink")(function* (email: string, client: string) {
     const isKnown = orUnavailable(Effect.map(repo.isKnown(email), (people) => people.length > 0))
     const isMailed = yield* takeSignInLink(limits, { email, client, isKnown })
@@ -80,8 +61,15 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
     return found ?? (yield* invalid())
   })
 
+  /** Shows whom a link signs in, without using it. Unknown, used and expired links get the same refusal. */
   const preview = Effect.fn("SignIn.preview")(find, orUnavailable)
 
+  /**
+   * Creates a session with a link's token, and ends the person's other open links. Unknown, used and expired links
+   * get the same refusal.
+   *
+   * @param client the client that signs in, as `describeClient` returns it
+   */
   const redeem = Effect.fn("SignIn.redeem")(
     function* (token: Redacted.Redacted, client: string | null) {
       const { email } = yield* find(token)

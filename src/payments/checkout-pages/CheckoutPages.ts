@@ -6,10 +6,8 @@ import type { PrincipalShape } from "../../identity/Principal.ts"
 import { refusal } from "../../platform/bounds/Refusals.ts"
 import {
   CheckoutPageLimitReached,
-  type PermissionDenied,
   ProviderUnavailable,
   ResourceNotFound,
-  type ServiceUnavailable,
   unknownCursor,
   ValidationFailed
 } from "../../platform/errors/Errors.ts"
@@ -22,9 +20,7 @@ import { Accounts } from "../Accounts.ts"
 import { CheckoutSessions } from "../checkout/CheckoutSessions.ts"
 import type { SessionCollection, ShownCollection } from "../checkout/Collection.ts"
 import { imagesPath, isOwnImage } from "../images/ImageUrl.ts"
-import type { Provider } from "../Provider.ts"
 import { keysOf } from "../ProviderCall.ts"
-import type { AccountFailure } from "../ProviderErrors.ts"
 import { requireSubscriptions } from "../prices/Prices.ts"
 import type {
   CheckoutPage,
@@ -71,8 +67,6 @@ const slugForm = /^[a-z2-7]{20}$/
 /** A payer's permissions: to buy whatever the page's owner, who had these permissions, offers. */
 const payerPermissions = new Set(PaymentPermission.literals)
 
-type WriteFailure = AccountFailure | PermissionDenied | ValidationFailed
-
 export interface CheckoutPagesOptions {
   /** The public URL of the service, without a trailing slash. */
   readonly publicUrl: string
@@ -82,59 +76,9 @@ export interface CheckoutPagesOptions {
 
 export class CheckoutPages extends Context.Tag("connected-payments/payments/CheckoutPages")<
   CheckoutPages,
-  {
-    /** Returns the effect that stores the page. Recurring prices need `subscriptions:write`. Audited. */
-    readonly prepareCreate: (
-      principal: PrincipalShape,
-      params: CreateCheckoutPage
-    ) => Effect.Effect<Effect.Effect<CheckoutPage, CheckoutPageLimitReached | ServiceUnavailable>, WriteFailure>
-    /** Newest first. Refuses a `starting_after` that is not one of the tenant's pages. */
-    readonly list: (
-      tenant: Tenant,
-      query: ListCheckoutPages
-    ) => Effect.Effect<
-      { readonly data: ReadonlyArray<CheckoutPage>; readonly has_more: boolean },
-      ValidationFailed | ServiceUnavailable
-    >
-    readonly get: (
-      tenant: Tenant,
-      id: CheckoutPageId
-    ) => Effect.Effect<CheckoutPage, ResourceNotFound | ServiceUnavailable>
-    /**
-     * Changes a page, in two steps like `prepareCreate`. Absent fields are unchanged; an empty text removes the current
-     * one. Setting items with a recurring price, or opening a closed page that has one, needs `subscriptions:write`.
-     * Audited.
-     */
-    readonly prepareUpdate: (
-      principal: PrincipalShape,
-      id: CheckoutPageId,
-      changes: UpdateCheckoutPage
-    ) => Effect.Effect<Effect.Effect<CheckoutPage, ResourceNotFound | WriteFailure>, ResourceNotFound | WriteFailure>
-    /** Deletes a page for good; its slug is never used again. Audited. */
-    readonly delete: (
-      principal: PrincipalShape,
-      id: CheckoutPageId
-    ) => Effect.Effect<void, ResourceNotFound | ServiceUnavailable>
-    /** Finds a page by its slug: open, closed or deleted. None if it never existed or was deleted over 400 days ago. */
-    readonly find: (slug: string) => Effect.Effect<Option.Option<FoundPage>, ServiceUnavailable>
-    /**
-     * Creates a checkout session for the items that a payer chose, with the page's id in its metadata, and returns its
-     * URL, which is only for this payer.
-     *
-     * @param attempt idempotent: the same attempt with the same choice returns the same session
-     */
-    readonly startSession: (
-      page: FoundPage,
-      chosen: ReadonlyArray<Chosen>,
-      attempt: string
-    ) => Effect.Effect<string, AccountFailure | PermissionDenied>
-    readonly clean: Effect.Effect<void, ServiceUnavailable>
-  }
+  Effect.Effect.Success<ReturnType<typeof make>>
 >() {
-  static readonly layer = (
-    options: CheckoutPagesOptions
-  ): Layer.Layer<CheckoutPages, never, SqlClient.SqlClient | Provider | Accounts | CheckoutSessions> =>
-    Layer.effect(CheckoutPages, make(options))
+  static readonly layer = (options: CheckoutPagesOptions) => Layer.effect(CheckoutPages, make(options))
 }
 
 const makeParts = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
@@ -220,6 +164,7 @@ const makePrepareCreate = (
   })
 
 const makeReads = ({ notFound, repo, shown }: Parts) => {
+  /** Newest first. Refuses a `starting_after` that is not one of the tenant's pages. */
   const list = Effect.fn("CheckoutPages.list")(function* (tenant: Tenant, query: ListCheckoutPages) {
     const { limit = defaultPageSize, starting_after: after } = query
     if (after !== undefined && Option.isNone(yield* repo.find(tenant, after))) {
@@ -234,6 +179,7 @@ const makeReads = ({ notFound, repo, shown }: Parts) => {
     return shown(yield* Effect.flatMap(repo.find(tenant, id), Effect.mapError(notFound)))
   }, orUnavailable)
 
+  /** Finds a page by its slug: open, closed or deleted. None if it never existed or was deleted over 400 days ago. */
   const find = Effect.fn("CheckoutPages.find")(function* (slug: string) {
     return slugForm.test(slug) ? yield* repo.findBySlug(slug) : Option.none()
   }, orUnavailable)
@@ -314,10 +260,23 @@ const makeStartSession = ({ sessions, urlOf }: Parts) =>
 const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
   const parts = yield* makeParts(options)
   const content = makeContent(parts)
+  /** Returns the effect that stores the page. Recurring prices need `subscriptions:write`. Audited. */
   const prepareCreate = makePrepareCreate(parts, content)
   const reads = makeReads(parts)
+  /**
+   * Changes a page, in two steps like `prepareCreate`. Absent fields are unchanged; an empty text removes the current
+   * one. Setting items with a recurring price, or opening a closed page that has one, needs `subscriptions:write`.
+   * Audited.
+   */
   const prepareUpdate = makePrepareUpdate(parts, content)
+  /** Deletes a page for good; its slug is never used again. Audited. */
   const remove = makeRemove(parts)
+  /**
+   * Creates a checkout session for the items that a payer chose, with the page's id in its metadata, and returns its
+   * URL, which is only for this payer.
+   *
+   * @param attempt idempotent: the same attempt with the same choice returns the same session
+   */
   const startSession = makeStartSession(parts)
 
   return {

@@ -1,21 +1,18 @@
-import type { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer } from "effect"
-import type { SoldItems } from "../../events/stripe/Translate.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { type OwnReturnUrls, ReturnUrls } from "../../identity/return-urls/ReturnUrls.ts"
-import { type PermissionDenied, ProviderRequestRefused, type ServiceUnavailable } from "../../platform/errors/Errors.ts"
+import { ProviderRequestRefused } from "../../platform/errors/Errors.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
 import { Provider } from "../Provider.ts"
 import type { KeyFor } from "../ProviderCall.ts"
-import type { AccountFailure } from "../ProviderErrors.ts"
 import { Prices, type PriceTerms, requireSubscriptions, trialOf } from "../prices/Prices.ts"
 import { requestRefused } from "../RefusalReasons.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { CreateCheckoutSession } from "./Api.ts"
 import { isMarked } from "./Metadata.ts"
-import { type FinishedSession, makeSoldItemsRepo, type Sale } from "./SoldItemsRepo.ts"
+import { type FinishedSession, makeSoldItemsRepo } from "./SoldItemsRepo.ts"
 import type { SessionPage } from "./StripeCheckout.ts"
 
 /** The seller, and what it may sell. */
@@ -75,6 +72,15 @@ const make = Effect.gen(function* () {
     return yield* requestRefused({ ...refusal, fields: ["mode"] }, () => reason)
   })
 
+  /**
+   * Creates a session and records the items it sells. Payers return to the organization's own pages or else the
+   * operator's. The same idempotency key with the same parameters creates one session.
+   *
+   * A subscription starts with the trial of its prices. If the caller may not sell a recurring price, it fails with
+   * `permission_denied`, whatever the mode.
+   *
+   * @param from the session's checkout page, whose return URLs take precedence over the organization's
+   */
   const create = Effect.fn("CheckoutSessions.create")(function* (
     principal: Seller,
     params: CreateCheckoutSession,
@@ -110,9 +116,11 @@ const make = Effect.gen(function* () {
     return created.session
   })
 
+  /** Payers change quantities and owners offer upsells; of a complete session, these are the items sold. */
   const soldIn = (tenant: Tenant, sessionId: string) =>
     accounts.use(tenant, (account) => provider.listSessionItems(account, sessionId))
 
+  /** Like `soldIn`, and records the items. Null if this service did not create the session. */
   const completeSoldItems = Effect.fn("CheckoutSessions.completeSoldItems")(function* (
     tenant: Tenant,
     sessionId: string
@@ -133,52 +141,21 @@ const make = Effect.gen(function* () {
     create,
     soldIn,
     completeSoldItems,
+    /** Records the sale of a session that has just been finished, if this service created it or its payment link. */
     finish: (tenant: Tenant, session: FinishedSession) => orUnavailable(soldItems.finish(tenant, session)),
+    /** The newest sessions with this order reference, of the last 90 days. */
     sessionsOf: (tenant: Tenant, reference: string) => orUnavailable(soldItems.sessionsOf(tenant, reference)),
+    /** The sales of these payments, of the last 90 days. */
     salesOf: (tenant: Tenant, paymentIds: ReadonlyArray<string>) =>
       orUnavailable(soldItems.salesOf(tenant, paymentIds)),
+    /** Removes old records of sold items. */
     clean: orUnavailable(soldItems.clean)
   }
 })
 
 export class CheckoutSessions extends Context.Tag("connected-payments/payments/CheckoutSessions")<
   CheckoutSessions,
-  {
-    /**
-     * Creates a session and records the items it sells. Payers return to the organization's own pages or else the
-     * operator's. The same idempotency key with the same parameters creates one session.
-     *
-     * A subscription starts with the trial of its prices. If the caller may not sell a recurring price, it fails with
-     * `permission_denied`, whatever the mode.
-     *
-     * @param from the session's checkout page, whose return URLs take precedence over the organization's
-     */
-    readonly create: (
-      principal: Seller,
-      params: CreateCheckoutSession,
-      keyFor: KeyFor,
-      from?: FromPage
-    ) => Effect.Effect<ProviderObject, AccountFailure | PermissionDenied>
-    /** Payers change quantities and owners offer upsells; of a complete session, these are the items sold. */
-    readonly soldIn: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems, AccountFailure>
-    /** Like `soldIn`, and records the items. Null if this service did not create the session. */
-    readonly completeSoldItems: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems | null, AccountFailure>
-    /** Records the sale of a session that has just been finished, if this service created it or its payment link. */
-    readonly finish: (tenant: Tenant, session: FinishedSession) => Effect.Effect<void, ServiceUnavailable>
-    /** The newest sessions with this order reference, of the last 90 days. */
-    readonly sessionsOf: (tenant: Tenant, reference: string) => Effect.Effect<ReadonlyArray<string>, ServiceUnavailable>
-    /** The sales of these payments, of the last 90 days. */
-    readonly salesOf: (
-      tenant: Tenant,
-      paymentIds: ReadonlyArray<string>
-    ) => Effect.Effect<ReadonlyArray<Sale & { readonly paymentId: string }>, ServiceUnavailable>
-    /** Removes old records of sold items. */
-    readonly clean: Effect.Effect<void, ServiceUnavailable>
-  }
+  Effect.Effect.Success<typeof make>
 >() {
-  static readonly layer: Layer.Layer<
-    CheckoutSessions,
-    never,
-    SqlClient.SqlClient | Provider | Accounts | Prices | ReturnUrls
-  > = Layer.effect(CheckoutSessions, make)
+  static readonly layer = Layer.effect(CheckoutSessions, make)
 }

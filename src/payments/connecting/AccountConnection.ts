@@ -1,32 +1,17 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Either, Layer, Option } from "effect"
-import type { Session } from "../../identity/Principal.ts"
 import { refusal } from "../../platform/bounds/Refusals.ts"
-import {
-  type AccountAlreadyConnected,
-  type AccountOauthUnavailable,
-  type AccountOnboardingUnavailable,
-  type PermissionDenied,
-  type ProviderAccountNotConnected,
-  ProviderUnavailable,
-  type RateLimitExceeded,
-  type ResourceNotFound,
-  type ServiceUnavailable,
-  ValidationFailed
-} from "../../platform/errors/Errors.ts"
-import type { RateLimits } from "../../platform/kit/RateLimit.ts"
+import { ProviderUnavailable, ValidationFailed } from "../../platform/errors/Errors.ts"
 import type { Author, Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
 import type { LinkedAccount } from "../AccountsRepo.ts"
 import { type AccountStatus, accountStatus } from "../account/AccountStatus.ts"
 import { Provider } from "../Provider.ts"
-import type { ProviderFailure } from "../ProviderErrors.ts"
-import { type FinishedAuthorization, makeAuthorizations, type ReturnedAuthorization } from "./Authorizations.ts"
+import { makeAuthorizations } from "./Authorizations.ts"
 import { makeConnectingPolicy } from "./ConnectingPolicy.ts"
 import { type Dependents, makeConnectingRepo } from "./ConnectingRepo.ts"
 import { makeOnboarding } from "./Onboarding.ts"
-import type { OnboardingUrl } from "./Port.ts"
 
 export interface Connection {
   /** Null if none was ever linked. */
@@ -72,6 +57,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
       : { status: Option.getOrNull(yield* repo.reportedStatus(tenant, accountId)), current: false }
   })
 
+  /** With its current status at the provider, or the last reported one if that can't be read. */
   const show = Effect.fn("AccountConnection.show")(function* (tenant: Tenant) {
     const canUseExisting = authorizations.isPossible(tenant.environment)
     const unread = (account: Option.Option<LinkedAccount>): Connection => ({
@@ -109,6 +95,15 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
     }
   })
 
+  /**
+   * Disconnects the environment's account. Also ends the access at the provider if the account's owner granted it,
+   * unless the account serves another organization, or the sandbox is disconnected while production stays connected.
+   * If ending the access fails, the account is disconnected here, and a repeat or the next connection completes it.
+   * Owners only. Audited.
+   *
+   * `isMeant` (default true) is false if the environment is only the selected one, which another tab may have
+   * changed: then an account that is linked in both environments is refused.
+   */
   const disconnect = Effect.fn("AccountConnection.disconnect")(function* (
     tenant: Tenant,
     accountId: string,
@@ -135,69 +130,28 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
 
   return {
     show,
+    /**
+     * Starts or resumes the onboarding of the environment's account: the connected one, the former one if the platform
+     * still has access to it, or a new one. The account is linked before its owner has finished. Owners and admins
+     * only, within `connectingLimits`. Audited.
+     */
     startOnboarding: onboarding.start,
+    /** Must be finished in the same session within 10 minutes. Owners and admins only. */
     startAuthorization: authorizations.start,
+    /** Even if the caller is interrupted; the state works once. Audited if it links the account. */
     finishAuthorization: authorizations.finish,
     disconnect,
     clean: orUnavailable(repo.clean)
   }
 })
 
-type Refused = PermissionDenied | RateLimitExceeded | ServiceUnavailable
-
 /** Self-service connection of an organization's provider account, by environment (contract 1.5). */
 export class AccountConnection extends Context.Tag("connected-payments/payments/AccountConnection")<
   AccountConnection,
-  {
-    /** With its current status at the provider, or the last reported one if that can't be read. */
-    readonly show: (tenant: Tenant) => Effect.Effect<Connection, ServiceUnavailable>
-    /**
-     * Starts or resumes the onboarding of the environment's account: the connected one, the former one if the platform
-     * still has access to it, or a new one. The account is linked before its owner has finished. Owners and admins
-     * only, within `connectingLimits`. Audited.
-     */
-    readonly startOnboarding: (
-      tenant: Tenant,
-      author: Author
-    ) => Effect.Effect<
-      OnboardingUrl,
-      Refused | AccountAlreadyConnected | AccountOnboardingUnavailable | ProviderAccountNotConnected | ProviderFailure
-    >
-    /** Must be finished in the same session within 10 minutes. Owners and admins only. */
-    readonly startAuthorization: (
-      tenant: Tenant,
-      author: Author,
-      sessionId: string
-    ) => Effect.Effect<OnboardingUrl, Refused | AccountAlreadyConnected | AccountOauthUnavailable | ProviderFailure>
-    /** Even if the caller is interrupted; the state works once. Audited if it links the account. */
-    readonly finishAuthorization: (
-      session: Session,
-      returned: ReturnedAuthorization
-    ) => Effect.Effect<FinishedAuthorization>
-    /**
-     * Disconnects the environment's account. Also ends the access at the provider if the account's owner granted it,
-     * unless the account serves another organization, or the sandbox is disconnected while production stays connected.
-     * If ending the access fails, the account is disconnected here, and a repeat or the next connection completes it.
-     * Owners only. Audited.
-     *
-     * `isMeant` (default true) is false if the environment is only the selected one, which another tab may have
-     * changed: then an account that is linked in both environments is refused.
-     */
-    readonly disconnect: (
-      tenant: Tenant,
-      accountId: string,
-      author: Author,
-      options?: { readonly isMeant?: boolean }
-    ) => Effect.Effect<
-      void,
-      PermissionDenied | ResourceNotFound | ValidationFailed | ProviderFailure | ServiceUnavailable
-    >
-    readonly clean: Effect.Effect<void, ServiceUnavailable>
-  }
+  Effect.Effect.Success<ReturnType<typeof make>>
 >() {
   static readonly layer = (options: {
     /** The public URL of the service, without a trailing slash. */
     readonly publicUrl: string
-  }): Layer.Layer<AccountConnection, never, SqlClient.SqlClient | Provider | Accounts | RateLimits> =>
-    Layer.scoped(AccountConnection, make(options.publicUrl))
+  }) => Layer.scoped(AccountConnection, make(options.publicUrl))
 }

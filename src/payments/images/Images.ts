@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Option } from "effect"
-import { ImageQuotaExceeded, type ServiceUnavailable, UnsupportedMediaType } from "../../platform/errors/Errors.ts"
+import { ImageQuotaExceeded, UnsupportedMediaType } from "../../platform/errors/Errors.ts"
 import { makeAudit } from "../../platform/kit/Audit.ts"
 import { RateLimits } from "../../platform/kit/RateLimit.ts"
 import type { Author, Tenant } from "../../platform/kit/Tenant.ts"
@@ -21,18 +21,8 @@ export const nameOf = (file: string): Option.Option<ImageName> => {
     : Option.none()
 }
 
-export interface StoredImage {
-  readonly name: ImageName
-  readonly url: string
-}
-
 export interface Uploading extends Tenant {
   readonly author: Author
-}
-
-export interface RemovedImage {
-  /** The tenants that had uploaded it; the removal is recorded in each one's audit log. */
-  readonly uploadedBy: ReadonlyArray<Tenant>
 }
 
 export interface ImagesOptions {
@@ -47,30 +37,9 @@ export interface ImagesOptions {
 /** Product images, hosted by the service, since the provider's files have no purpose that fits them (contract 4.10). */
 export class Images extends Context.Tag("connected-payments/images/Images")<
   Images,
-  {
-    /** Across all processes, before the upload is read, so that a refused one costs nothing. */
-    readonly admit: (tenant: Tenant, bytes: number) => Effect.Effect<void, ImageQuotaExceeded | ServiceUnavailable>
-    /**
-     * Stores an image under the hash of its bytes; the same bytes are stored once. Refuses bytes that are not a JPEG,
-     * PNG or WebP, regardless of the declared type. Audited: in the same transaction if the store is the database,
-     * otherwise after the image is stored.
-     */
-    readonly store: (
-      bytes: Uint8Array,
-      uploading: Uploading
-    ) => Effect.Effect<StoredImage, UnsupportedMediaType | ServiceUnavailable>
-    readonly size: ImageStore["Type"]["size"]
-    /** Opens an image for as long as the scope is open; none if there is no such image. */
-    readonly open: ImageStore["Type"]["open"]
-    /** For everybody who uploaded it; the same bytes may be uploaded again. */
-    readonly remove: (name: ImageName, author: Author) => Effect.Effect<Option.Option<RemovedImage>, ServiceUnavailable>
-    /** Whether a URL has the form that `store` returns; does not check that the image exists. */
-    readonly isOwn: (url: string) => boolean
-  }
+  Effect.Effect.Success<ReturnType<typeof make>>
 >() {
-  static readonly layer = (
-    options: ImagesOptions
-  ): Layer.Layer<Images, never, ImageStore | SqlClient.SqlClient | RateLimits> => Layer.effect(Images, make(options))
+  static readonly layer = (options: ImagesOptions) => Layer.effect(Images, make(options))
 }
 
 const make = Effect.fnUntraced(function* (options: ImagesOptions) {
@@ -81,7 +50,8 @@ const make = Effect.fnUntraced(function* (options: ImagesOptions) {
   const audit = yield* makeAudit
   const quota = { limit: options.imageMegabytesPerHour * 1_000_000, per: Duration.hours(1) }
 
-  const admit: Images["Type"]["admit"] = ({ environment, organizationId }, bytes) =>
+  /** Across all processes, before the upload is read, so that a refused one costs nothing. */
+  const admit = ({ environment, organizationId }: Tenant, bytes: number) =>
     Effect.catchTag(
       limits.take(`image-bytes:${organizationId}:${environment}`, quota, bytes),
       "BucketEmpty",
@@ -105,6 +75,11 @@ const make = Effect.fnUntraced(function* (options: ImagesOptions) {
       record({ organizationId, environment }, author, "product_image.uploaded", file)
     )
 
+  /**
+   * Stores an image under the hash of its bytes; the same bytes are stored once. Refuses bytes that are not a JPEG,
+   * PNG or WebP, regardless of the declared type. Audited: in the same transaction if the store is the database,
+   * otherwise after the image is stored.
+   */
   const store = Effect.fn("Images.store")(function* (bytes: Uint8Array, uploading: Uploading) {
     const header = readImageHeader(bytes)
     if (Option.isNone(header)) {
@@ -124,6 +99,7 @@ const make = Effect.fnUntraced(function* (options: ImagesOptions) {
       Effect.forEach(uploadedBy, (tenant) => record(tenant, author, "product_image.removed", file))
     )
 
+  /** For everybody who uploaded it; the same bytes may be uploaded again. */
   const remove = Effect.fn("Images.remove")(function* (name: ImageName, author: Author) {
     const forgotten = forget(fileOf(name), author)
     // If the process ends between the two, the upload is still on record, and the removal can be repeated
@@ -137,8 +113,10 @@ const make = Effect.fnUntraced(function* (options: ImagesOptions) {
     admit,
     store,
     size: Effect.fn("Images.size")(images.size),
+    /** Opens an image for as long as the scope is open; none if there is no such image. */
     open: Effect.fn("Images.open")(images.open),
     remove,
+    /** Whether a URL has the form that `store` returns; does not check that the image exists. */
     isOwn: isOwnImage(options)
   }
 })

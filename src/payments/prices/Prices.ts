@@ -5,7 +5,6 @@ import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { Accounts } from "../Accounts.ts"
 import { Provider } from "../Provider.ts"
 import type { ConnectedAccount } from "../ProviderCall.ts"
-import type { AccountFailure } from "../ProviderErrors.ts"
 import { requestRefused } from "../RefusalReasons.ts"
 import type { ProviderObject } from "../Schemas.ts"
 
@@ -71,6 +70,7 @@ const make = Effect.gen(function* () {
           )
     })
 
+  /** Cached for 5 minutes. An unknown price is refused as the parameter `line_items.<n>.price`. */
   const termsOf = Effect.fn("Prices.termsOf")(function* (tenant: Tenant, lines: Lines) {
     const places = new Map(lines.map(({ price }, line) => [price, line] as const).toReversed())
     const terms = yield* accounts.use(tenant, (account) =>
@@ -87,12 +87,9 @@ const make = Effect.gen(function* () {
 
 export class Prices extends Context.Tag("connected-payments/payments/Prices")<
   Prices,
-  {
-    /** Cached for 5 minutes. An unknown price is refused as the parameter `line_items.<n>.price`. */
-    readonly termsOf: (tenant: Tenant, lines: Lines) => Effect.Effect<ReadonlyArray<PriceTerms>, AccountFailure>
-  }
+  Effect.Effect.Success<typeof make>
 >() {
-  static readonly layer: Layer.Layer<Prices, never, Provider | Accounts> = Layer.effect(Prices, make)
+  static readonly layer = Layer.effect(Prices, make)
 }
 
 /** The longest, since no price may be charged before its own trial has ended. */

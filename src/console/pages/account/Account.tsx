@@ -109,7 +109,7 @@ const Visit = () => {
 
 export default function Account() {
   const { can, environment } = useWorkspace()
-  const connection = useQuery(`${environment}/account`, (signal) => call("accountConnection", "get", {}, { signal }))
+  const connection = useQuery("account", (signal) => call("accountConnection", "get", {}, { signal }))
   const status = connection.data?.status
   return (
     <Page

@@ -2,7 +2,7 @@ import { call } from "../../api/Call.ts"
 import { Button } from "../../components/Button.tsx"
 import { ConfirmButton } from "../../components/Dialog.tsx"
 import { ErrorNote } from "../../components/Notice.tsx"
-import { invalidate, useSubmit } from "../../state/Query.ts"
+import { useSubmit } from "../../state/Query.ts"
 import { useSession, useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { type Connection, isLinked, needsOwner } from "./status.ts"
@@ -60,10 +60,7 @@ export const Disconnect = ({ connection }: { readonly connection: Connection }) 
         danger
         typed="DISCONNECT"
         action={() => call("accountConnection", "disconnect", { urlParams: { accountId, environment } })}
-        onDone={() => {
-          invalidate(`${environment}/`)
-          toast("The account is disconnected.")
-        }}
+        onDone={() => toast("The account is disconnected.")}
       >
         <p>
           The account itself stays as it is, with its money and its payouts. But this service no longer acts on it, and

@@ -5,7 +5,6 @@ import { Empty, Loaded } from "../../components/Loaded.tsx"
 import { Facts, Section } from "../../components/Page.tsx"
 import { Table } from "../../components/Table.tsx"
 import { useQuery } from "../../state/Query.ts"
-import { useWorkspace } from "../../state/Session.ts"
 
 const scheduleInWords = (settings: unknown): string => {
   const days = [
@@ -18,10 +17,7 @@ const scheduleInWords = (settings: unknown): string => {
 
 /** When and where the account is paid out; only the account's owner can change this, at the provider. */
 export const Payouts = () => {
-  const { environment } = useWorkspace()
-  const settings = useQuery(`${environment}/account/payouts`, (signal) =>
-    call("account", "payoutSettings", {}, { signal })
-  )
+  const settings = useQuery("account/payouts", (signal) => call("account", "payoutSettings", {}, { signal }))
   return (
     <Section title="Payouts" lead="When and where the account is paid out. Its owner changes that at the provider.">
       <Loaded query={settings}>

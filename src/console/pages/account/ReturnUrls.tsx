@@ -4,7 +4,7 @@ import { TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Facts, Section } from "../../components/Page.tsx"
-import { invalidate, useQuery, useSubmit } from "../../state/Query.ts"
+import { useQuery, useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 
@@ -13,17 +13,13 @@ type Record = AnswerOf<"returnUrls", "get">
 const operators = <span class="quiet">The operator's page</span>
 
 const Editor = ({ record }: { readonly record: Record }) => {
-  const { environment } = useWorkspace()
   const { draft, field } = useFields({ successUrl: record.successUrl ?? "", cancelUrl: record.cancelUrl ?? "" })
   const submission = useSubmit(
     () => {
       const payload = { successUrl: draft.successUrl.trim() || null, cancelUrl: draft.cancelUrl.trim() || null }
       return call("returnUrls", "set", { payload })
     },
-    () => {
-      invalidate(`${environment}/return-urls`)
-      toast("The return pages are saved.")
-    }
+    () => toast("The return pages are saved.")
   )
   return (
     <Form submission={submission} submit="Save">
@@ -46,8 +42,8 @@ const Editor = ({ record }: { readonly record: Record }) => {
 }
 
 export const ReturnUrls = () => {
-  const { environment, mayManageOrganization } = useWorkspace()
-  const record = useQuery(`${environment}/return-urls`, (signal) => call("returnUrls", "get", {}, { signal }))
+  const { mayManageOrganization } = useWorkspace()
+  const record = useQuery("return-urls", (signal) => call("returnUrls", "get", {}, { signal }))
   return (
     <Section
       title="Return pages"

@@ -106,14 +106,13 @@ const FilterRow = ({ change, filters }: { readonly filters: AuditFilters[0]; rea
 }
 
 const Records = ({ filters }: { readonly filters: AuditFilters[0] }) => {
-  const { environment } = useWorkspace()
   const authorName = useAuthorNames()
   const query = {
     ...filled({ action: filters.action, author_id: filters.author }),
     ...createdWithin(filters.from, filters.to)
   }
   const records = usePages(
-    `${environment}/audit-log/${JSON.stringify(query)}`,
+    `audit-log/${JSON.stringify(query)}`,
     (page, signal) => call("audit", "list", { urlParams: { ...page, ...query } }, { signal }),
     { limit: 50 }
   )

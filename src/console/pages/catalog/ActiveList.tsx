@@ -7,7 +7,6 @@ import { Empty, PagedTable } from "../../components/Loaded.tsx"
 import { inWords } from "../../components/Reasons.ts"
 import type { Identified, TableProps } from "../../components/Table.tsx"
 import { type PageQuery, usePages, useSubmit } from "../../state/Query.ts"
-import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { useUrlState } from "../../state/UrlState.ts"
 
@@ -35,12 +34,9 @@ export const ActiveList = <A extends Identified>({
   words: [active, inactive],
   ...table
 }: ActiveListProps<A>) => {
-  const { environment } = useWorkspace()
   const [{ shown }, change] = useUrlState("shown")
   const query = shown === "active" || shown === "inactive" ? { active: shown === "active" } : {}
-  const list = usePages<A>(`${environment}/catalog/${kind}?${shown}`, (page, signal) =>
-    load({ ...page, ...query }, signal)
-  )
+  const list = usePages<A>(`catalog/${kind}?${shown}`, (page, signal) => load({ ...page, ...query }, signal))
   return (
     <>
       <Filters onClear={shown === "" ? undefined : () => change({ shown: "" })}>
@@ -93,15 +89,11 @@ export const ActiveButton = (props: {
   readonly set: (active: boolean) => Promise<unknown>
   /** For a page's header, next to larger buttons. */
   readonly isLarge?: boolean
-  readonly onDone: () => void
 }) => {
   const { isActive, isLarge = false, of } = props
   const { busy, submit } = useToastedSubmit(
     () => props.set(!isActive),
-    () => {
-      toast(`${of} is ${isActive ? "inactive" : "active"} now`)
-      props.onDone()
-    }
+    () => toast(`${of} is ${isActive ? "inactive" : "active"} now`)
   )
   const word = props.words[isActive ? 0 : 1]
   return (

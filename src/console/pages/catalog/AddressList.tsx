@@ -5,7 +5,6 @@ import { Button } from "../../components/Button.tsx"
 import { Copy } from "../../components/Copy.tsx"
 import { Dialog } from "../../components/Dialog.tsx"
 import type { Column, Identified } from "../../components/Table.tsx"
-import { invalidate } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { ActiveButton, ActiveList, type ActiveListProps } from "./ActiveList.tsx"
 
@@ -31,7 +30,7 @@ export const AddressList = <A extends Identified>({
   urlOf,
   ...list
 }: AddressListProps<A>) => {
-  const { can, environment } = useWorkspace()
+  const { can } = useWorkspace()
   return (
     <ActiveList
       {...list}
@@ -61,7 +60,6 @@ export const AddressList = <A extends Identified>({
                 words={["Close", "Open"]}
                 of={nameOf(item)}
                 set={(active) => open(item, active)}
-                onDone={() => invalidate(`${environment}/catalog/${list.kind}`)}
               />
               {actions?.(item)}
             </span>

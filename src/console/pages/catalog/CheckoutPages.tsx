@@ -9,7 +9,6 @@ import { Checkbox, FieldGroup, TextArea, TextField } from "../../components/Fiel
 import { Form } from "../../components/Form.tsx"
 import { Empty } from "../../components/Loaded.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { countedUpTo } from "../overview/format.ts"
@@ -86,15 +85,11 @@ const CheckoutPageForm = ({ onClose, page, submit }: CheckoutPageFormProps) => {
 }
 
 const NewPageForm = ({ onClose, onCreated }: AddressFormProps) => {
-  const { environment } = useWorkspace()
   const page = useDraft({
     initial: emptyCheckoutPage,
     read: newPage,
     send: (payload, idempotencyKey) => call("checkoutPages", "create", { payload }, { idempotencyKey }),
-    onDone: ({ url }) => {
-      invalidate(`${environment}/catalog/checkout-pages`)
-      onCreated(url)
-    }
+    onDone: ({ url }) => onCreated(url)
   })
   return <CheckoutPageForm page={page} submit="Create page" onClose={onClose} />
 }
@@ -106,17 +101,12 @@ export const NewCheckoutPage = ({ onClose }: { readonly onClose: () => void }) =
 )
 
 const EditCheckoutPage = ({ onClose, page }: { readonly page: CheckoutPage; readonly onClose: () => void }) => {
-  const { environment } = useWorkspace()
   const edited = useDraft({
     initial: () => draftOfPage(page),
     read: (draft: CheckoutPageDraft) => pageChanges(page, draft),
     send: (payload) => call("checkoutPages", "update", { path: { id: page.id }, payload }),
-    onUnchanged: onClose,
-    onDone: ({ title }) => {
-      toast(`${title} was changed`)
-      invalidate(`${environment}/catalog/checkout-pages`)
-      onClose()
-    }
+    onClose,
+    onDone: ({ title }) => toast(`${title} was changed`)
   })
   return (
     <Dialog title={`Edit ${page.title}`} onClose={onClose}>
@@ -127,7 +117,6 @@ const EditCheckoutPage = ({ onClose, page }: { readonly page: CheckoutPage; read
 }
 
 const DeletePage = ({ id, title }: CheckoutPage) => {
-  const { environment } = useWorkspace()
   return (
     <ConfirmButton
       button="Delete"
@@ -138,10 +127,7 @@ const DeletePage = ({ id, title }: CheckoutPage) => {
       danger
       confirmLabel="Delete page"
       action={() => call("checkoutPages", "delete", { path: { id } })}
-      onDone={() => {
-        toast(`${title} was deleted`)
-        invalidate(`${environment}/catalog/checkout-pages`)
-      }}
+      onDone={() => toast(`${title} was deleted`)}
     >
       <p>
         This is final: whoever opens its address reads that it is gone. To stop selling for a while, close the page

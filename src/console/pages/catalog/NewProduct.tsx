@@ -8,7 +8,6 @@ import { Skeleton } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Page, Section } from "../../components/Page.tsx"
 import { filled } from "../../components/Reader.ts"
-import { invalidate } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { fallbackCurrency } from "./Currencies.ts"
@@ -53,7 +52,7 @@ const readNewProduct = ({ hasPrice, price, product }: NewProductDraft) => {
 }
 
 const NewProductForm = ({ currencies }: { readonly currencies: ReadonlyArray<string> }) => {
-  const { environment, path } = useWorkspace()
+  const { path } = useWorkspace()
   const [, navigate] = useLocation()
   const { draft, field, form, problems, setDraft } = useDraft({
     initial: () => ({ product: emptyProduct, price: emptyPrice(currencies[0] ?? fallbackCurrency), hasPrice: true }),
@@ -61,7 +60,6 @@ const NewProductForm = ({ currencies }: { readonly currencies: ReadonlyArray<str
     send: (payload, idempotencyKey) => call("products", "create", { payload }, { idempotencyKey }),
     onDone: (product) => {
       toast(`${product.name ?? "The product"} was created`)
-      invalidate(`${environment}/catalog/`)
       navigate(path(`/products/${product.id}`))
     }
   })

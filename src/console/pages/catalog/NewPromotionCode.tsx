@@ -4,8 +4,7 @@ import { useDraft } from "../../components/Draft.ts"
 import { Checkbox, FieldGroup, RadioGroup, SelectField, TextField } from "../../components/Field.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { MoneyField } from "../../components/MoneyField.tsx"
-import { invalidate, useQuery } from "../../state/Query.ts"
-import { useWorkspace } from "../../state/Session.ts"
+import { useQuery } from "../../state/Query.ts"
 import { toast } from "../../state/Toasts.ts"
 import { CountField } from "./CountField.tsx"
 import { currencyChoices, fallbackCurrency } from "./Currencies.ts"
@@ -30,16 +29,12 @@ export const NewPromotionCode = ({
   readonly currencies: ReadonlyArray<string>
   readonly onClose: () => void
 }) => {
-  const { environment } = useWorkspace()
   const { draft, field, form } = useDraft({
     initial: () => emptyPromotion(currencies[0] ?? fallbackCurrency),
     read: readPromotion,
     send: (payload, idempotencyKey) => call("promotionCodes", "create", { payload }, { idempotencyKey }),
-    onDone: ({ code }) => {
-      toast(`${code ?? "The code"} was created`)
-      invalidate(`${environment}/catalog/promotion-codes`)
-      onClose()
-    }
+    onClose,
+    onDone: ({ code }) => toast(`${code ?? "The code"} was created`)
   })
   return (
     <FormDialog {...form} title="New promotion code" submit="Create code" onClose={onClose}>
@@ -97,8 +92,7 @@ interface ProductsProps {
 }
 
 const Products = ({ onChange, value }: ProductsProps) => {
-  const { environment } = useWorkspace()
-  const query = useQuery(`${environment}/catalog/on-sale`, readProducts)
+  const query = useQuery("catalog/on-sale", readProducts)
   return (
     <FieldGroup label="Products" hint="Choose none for all products.">
       <Loaded query={query} lines={2}>

@@ -11,7 +11,6 @@ import { Empty } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
 import { filled, Reader } from "../../components/Reader.ts"
 import { Tabs } from "../../components/Tabs.tsx"
-import { invalidate } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { useUrlState } from "../../state/UrlState.ts"
 import { type AddressFormProps, AddressList, NewAddress } from "./AddressList.tsx"
@@ -47,15 +46,11 @@ const readLink = ({ allowsCodes, closedMessage, items, limit, thanks }: typeof e
 }
 
 const LinkForm = ({ onClose, onCreated }: AddressFormProps) => {
-  const { environment } = useWorkspace()
   const { field, form, problems } = useDraft({
     initial: emptyLink,
     read: readLink,
     send: (payload, idempotencyKey) => call("paymentLinks", "create", { payload }, { idempotencyKey }),
-    onDone: ({ url }) => {
-      invalidate(`${environment}/catalog/payment-links`)
-      onCreated(url ?? "")
-    }
+    onDone: ({ url }) => onCreated(url ?? "")
   })
   return (
     <Form {...form} submit="Create link" onCancel={onClose}>

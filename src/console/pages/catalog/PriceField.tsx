@@ -20,8 +20,8 @@ export const PriceField = ({
   readonly chosen: string
   readonly onChange: (offer: Offer | undefined) => void
 }) => {
-  const { can, environment, path } = useWorkspace()
-  const query = useQuery(`${environment}/catalog/offers`, readOffers)
+  const { can, path } = useWorkspace()
+  const query = useQuery("catalog/offers", readOffers)
   const [isAnother, setAnother] = useState(false)
   const offers = query.data?.offers ?? []
   // The current price may be inactive, or beyond the end of the truncated list
@@ -70,12 +70,9 @@ const PriceById = ({
   readonly name: string
   readonly onChange: (offer: Offer | undefined) => void
 }) => {
-  const { environment } = useWorkspace()
   const [written, setWritten] = useState("")
   const id = written.trim()
-  const query = useQuery(idForm.test(id) ? `${environment}/catalog/offer/${id}` : null, (signal) =>
-    readOffer(id, signal)
-  )
+  const query = useQuery(idForm.test(id) ? `catalog/offer/${id}` : null, (signal) => readOffer(id, signal))
   const given = useRef(onChange)
   given.current = onChange
   useEffect(() => given.current(query.data), [query.data])

@@ -9,7 +9,7 @@ import { useDraft } from "../../components/Draft.ts"
 import { Empty, PagedTable } from "../../components/Loaded.tsx"
 import { Section } from "../../components/Page.tsx"
 import { changedFields } from "../../components/Reader.ts"
-import { invalidate, usePages } from "../../state/Query.ts"
+import { usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { ActiveButton, useToastedSubmit } from "./ActiveList.tsx"
@@ -22,7 +22,6 @@ import { useCurrencies } from "./UsedCurrencies.ts"
 
 /** Changes a price's nickname and lookup key: the only fields that can change besides `active`. */
 const EditPrice = ({ onClose, price }: { readonly price: Price; readonly onClose: () => void }) => {
-  const { environment } = useWorkspace()
   const before = { nickname: textAt(price, "nickname") ?? "", lookupKey: textAt(price, "lookup_key") ?? "" }
   const hasNewKey = (key: string) => key.trim() !== before.lookupKey && key.trim() !== ""
   const { draft, field, form } = useDraft({
@@ -37,12 +36,8 @@ const EditPrice = ({ onClose, price }: { readonly price: Price; readonly onClose
       return { kind: "ready" as const, value }
     },
     send: (payload) => call("prices", "update", { path: { id: price.id }, payload }),
-    onUnchanged: onClose,
-    onDone: () => {
-      toast("Saved")
-      invalidate(`${environment}/catalog/`)
-      onClose()
-    }
+    onClose,
+    onDone: () => toast("Saved")
   })
   return (
     <FormDialog {...form} title={`Rename ${priceWords(price)}`} submit="Save" onClose={onClose}>
@@ -57,7 +52,6 @@ const EditPrice = ({ onClose, price }: { readonly price: Price; readonly onClose
 }
 
 const NewPrice = ({ onClose, product }: { readonly product: Product; readonly onClose: () => void }) => {
-  const { environment } = useWorkspace()
   const own = textAt(product, "default_price", "currency")
   const currencies = useCurrencies() ?? []
   const { form, ...price } = useDraft({
@@ -65,11 +59,8 @@ const NewPrice = ({ onClose, product }: { readonly product: Product; readonly on
     read: readPrice,
     send: (value, idempotencyKey) =>
       call("prices", "create", { payload: { product: product.id, ...value } }, { idempotencyKey }),
-    onDone: (created) => {
-      toast(`${priceWords(created)} was added`)
-      invalidate(`${environment}/catalog/`)
-      onClose()
-    }
+    onClose,
+    onDone: (created) => toast(`${priceWords(created)} was added`)
   })
   return (
     <FormDialog {...form} title="Add a price" submit="Add price" onClose={onClose}>
@@ -79,10 +70,10 @@ const NewPrice = ({ onClose, product }: { readonly product: Product; readonly on
 }
 
 export const PricesSection = ({ product }: { readonly product: Product }) => {
-  const { can, environment } = useWorkspace()
+  const { can } = useWorkspace()
   const [isAdding, setAdding] = useState(false)
   const [edited, setEdited] = useState<Price | undefined>(undefined)
-  const list = usePages<Price>(`${environment}/catalog/prices/${product.id}`, (page, signal) =>
+  const list = usePages<Price>(`catalog/prices/${product.id}`, (page, signal) =>
     call("prices", "list", { urlParams: { product: product.id, ...page } }, { signal })
   )
   const mayWrite = can("products:write")
@@ -170,9 +161,7 @@ interface PriceActionsProps {
 }
 
 const PriceActions = ({ isDefault, onEdit, price, product }: PriceActionsProps) => {
-  const { environment } = useWorkspace()
   const words = priceWords(price)
-  const reread = () => invalidate(`${environment}/catalog/`)
   const { busy, submit } = useToastedSubmit(
     (idempotencyKey) =>
       call(
@@ -181,10 +170,7 @@ const PriceActions = ({ isDefault, onEdit, price, product }: PriceActionsProps) 
         { path: { id: product.id }, payload: { default_price: price.id } },
         { idempotencyKey }
       ),
-    () => {
-      toast(`${words} is the default price now`)
-      reread()
-    }
+    () => toast(`${words} is the default price now`)
   )
   return (
     <span class="row-actions">
@@ -203,7 +189,6 @@ const PriceActions = ({ isDefault, onEdit, price, product }: PriceActionsProps) 
           words={["Deactivate", "Activate"]}
           of={words}
           set={(active) => call("prices", "update", { path: { id: price.id }, payload: { active } })}
-          onDone={reread}
         />
       )}
     </span>

@@ -10,7 +10,7 @@ import { useDraft } from "../../components/Draft.ts"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Facts, Page, Section } from "../../components/Page.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useQuery } from "../../state/Query.ts"
+import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { Metadata } from "../payments/Metadata.tsx"
@@ -22,17 +22,12 @@ import { ProductImage } from "./ProductImage.tsx"
 import { ProductInputs } from "./ProductInputs.tsx"
 
 const EditProduct = ({ onClose, product }: { readonly product: ProductObject; readonly onClose: () => void }) => {
-  const { environment } = useWorkspace()
   const { draft, form, setDraft } = useDraft({
     initial: () => draftOf(product),
     read: (written: ProductDraft) => ({ kind: "ready" as const, value: productChanges(product, written) }),
     send: (payload) => call("products", "update", { path: { id: product.id }, payload }),
-    onUnchanged: onClose,
-    onDone: () => {
-      toast("Saved")
-      invalidate(`${environment}/catalog/`)
-      onClose()
-    }
+    onClose,
+    onDone: () => toast("Saved")
   })
   return (
     <FormDialog {...form} title="Edit product" submit="Save" onClose={onClose}>
@@ -42,12 +37,10 @@ const EditProduct = ({ onClose, product }: { readonly product: ProductObject; re
 }
 
 export default function Product() {
-  const { can, environment, path } = useWorkspace()
+  const { can, path } = useWorkspace()
   const { id = "" } = useParams<{ id: string }>()
   const [isEditing, setEditing] = useState(false)
-  const query = useQuery(`${environment}/catalog/product/${id}`, (signal) =>
-    call("products", "get", { path: { id } }, { signal })
-  )
+  const query = useQuery(`catalog/product/${id}`, (signal) => call("products", "get", { path: { id } }, { signal }))
   const product = query.data
   return (
     <Page
@@ -64,7 +57,6 @@ export default function Product() {
               words={["Take off sale", "Put on sale"]}
               of={product.name ?? product.id}
               set={(active) => call("products", "update", { path: { id }, payload: { active } })}
-              onDone={() => invalidate(`${environment}/catalog/`)}
             />
           </>
         )

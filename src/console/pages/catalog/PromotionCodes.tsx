@@ -6,7 +6,6 @@ import { Id } from "../../components/Copy.tsx"
 import { Empty } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { ActiveButton, ActiveList } from "./ActiveList.tsx"
 import { discountWords, durationWords, productsOf, redemptionWords, unusableBecause } from "./DiscountWords.ts"
@@ -79,7 +78,6 @@ const StatusCell = ({ code }: { readonly code: PromotionCode }) => {
 }
 
 const Actions = ({ code }: { readonly code: PromotionCode }) => {
-  const { environment } = useWorkspace()
   const reason = unusableBecause(code, Date.now() / 1000)
   // The provider never reactivates a code that has expired or was used up
   if (reason === "expired" || reason === "used up") return null
@@ -89,7 +87,6 @@ const Actions = ({ code }: { readonly code: PromotionCode }) => {
       words={["Deactivate", "Activate"]}
       of={code.code ?? code.id}
       set={(active) => call("promotionCodes", "update", { path: { id: code.id }, payload: { active } })}
-      onDone={() => invalidate(`${environment}/catalog/promotion-codes`)}
     />
   )
 }

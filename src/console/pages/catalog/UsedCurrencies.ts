@@ -4,9 +4,9 @@ import { useWorkspace } from "../../state/Session.ts"
 
 /** The currencies to offer first: the account's. A failure is not shown, since it only preselects. */
 export const useCurrencies = (): ReadonlyArray<string> | undefined => {
-  const { can, environment } = useWorkspace()
+  const { can } = useWorkspace()
   const mayRead = can("payment-account:read")
-  const { data, error } = useQuery(mayRead ? `${environment}/catalog/currency` : null, (signal) =>
+  const { data, error } = useQuery(mayRead ? "catalog/currency" : null, (signal) =>
     call("account", "get", {}, { signal })
   )
   if (mayRead && data === undefined && error === undefined) return undefined

@@ -18,12 +18,12 @@ import { TimeFields } from "./TimeFields.tsx"
 const stateLabels = { queued: "Queued", delivered: "Delivered", failed: "Failed" } as const
 
 export default function Deliveries() {
-  const { can, environment, path } = useWorkspace()
+  const { can, path } = useWorkspace()
   const [filters, setFilters] = useUrlState(...historyFilterNames)
   const destinations = useDestinations()
   const query = historyQuery(filters)
   const list = usePages(
-    `${environment}/deliveries/list/${JSON.stringify(query)}`,
+    `deliveries/list/${JSON.stringify(query)}`,
     (page, signal) => call("deliveries", "listAll", { urlParams: { ...query, ...page } }, { signal }),
     { pollMillis: 5000 }
   )

@@ -8,7 +8,6 @@ import { Loaded } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Facts, Page, Section } from "../../components/Page.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { nameOf, useDestinationNames } from "../destinations/useDestinations.ts"
@@ -30,7 +29,7 @@ import { useDelivery } from "./useDelivery.ts"
 
 /** Re-sends a failed delivery, with the conditions; shows why if that is not possible. */
 const Resend = ({ delivery }: { readonly delivery: StoredDelivery }) => {
-  const { can, environment } = useWorkspace()
+  const { can } = useWorkspace()
   const resend = resendOf(delivery, Date.now())
   if (!resend.allowed) {
     return delivery.state === "failed" ? <p class="quiet">Can’t be re-sent: {refusedResend[resend.reason]}</p> : null
@@ -44,11 +43,7 @@ const Resend = ({ delivery }: { readonly delivery: StoredDelivery }) => {
         title="Re-send this delivery?"
         confirmLabel="Re-send"
         action={() => call("deliveries", "retry", { path: { id: delivery.id } })}
-        onDone={() => {
-          toast("Queued for one more attempt.")
-          invalidate(`${environment}/deliveries`)
-          invalidate(`${environment}/events`)
-        }}
+        onDone={() => toast("Queued for one more attempt.")}
       >
         <p>
           It is queued at once for one attempt, with the same event id and the secrets of its creation. If the attempt

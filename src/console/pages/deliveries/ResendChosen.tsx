@@ -1,8 +1,6 @@
 import { ApiError, call } from "../../api/Call.ts"
 import { Button } from "../../components/Button.tsx"
 import { ConfirmButton } from "../../components/Dialog.tsx"
-import { invalidate } from "../../state/Query.ts"
-import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import type { Selection } from "./DeliveryTable.tsx"
 import { type Delivery, resendOf } from "./timeline.ts"
@@ -23,7 +21,6 @@ const resendAll = async (ids: ReadonlyArray<string>) => {
 
 /** The buttons that choose failed deliveries among those shown, and re-send them. */
 export const ResendChosen = ({ chosen, items, onChange }: Selection & { readonly items: ReadonlyArray<Delivery> }) => {
-  const { environment } = useWorkspace()
   const possible = items.filter((delivery) => resendOf(delivery, Date.now()).allowed).map(({ id }) => id)
   const ids = possible.filter((id) => chosen.has(id))
   if (possible.length === 0) return null
@@ -45,8 +42,6 @@ export const ResendChosen = ({ chosen, items, onChange }: Selection & { readonly
             toast(
               `${queued} queued for one more attempt.${refusals.length === 0 ? "" : ` ${refusals.length} refused: ${refusals[0]}`}`
             )
-            invalidate(`${environment}/deliveries`)
-            invalidate(`${environment}/events`)
           }}
         >
           <p>Each is queued at once for one attempt, with the same event id and the secrets of its creation.</p>

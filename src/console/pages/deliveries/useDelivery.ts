@@ -1,7 +1,6 @@
 import { useEffect, useState } from "preact/hooks"
 import { call } from "../../api/Call.ts"
 import { useQuery } from "../../state/Query.ts"
-import { useWorkspace } from "../../state/Session.ts"
 
 /** Polling intervals: short while a delivery is queued or running, since it then changes without user action. */
 const waitingMillis = 1500
@@ -9,10 +8,9 @@ const endedMillis = 15_000
 
 /** Reads one delivery with its attempts, and polls it while the tab is visible. A null id reads nothing. */
 export const useDelivery = (id: string | null) => {
-  const { environment } = useWorkspace()
   const [pollMillis, setPollMillis] = useState(waitingMillis)
   const query = useQuery(
-    id === null ? null : `${environment}/deliveries/one/${id}`,
+    id === null ? null : `deliveries/one/${id}`,
     (signal) => call("deliveries", "get", { path: { id: id ?? "" } }, { signal }),
     { pollMillis }
   )

@@ -9,7 +9,7 @@ import { Notice } from "../../components/Notice.tsx"
 import { Facts, Page, Section } from "../../components/Page.tsx"
 import { Tabs } from "../../components/Tabs.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, usePages, useQuery } from "../../state/Query.ts"
+import { usePages, useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { useUrlState } from "../../state/UrlState.ts"
@@ -27,9 +27,9 @@ import { Waiting } from "./Waiting.tsx"
 import { Warnings } from "./Warnings.tsx"
 
 const Skipped = ({ destination }: { readonly destination: DestinationShape }) => {
-  const { can, environment, path } = useWorkspace()
+  const { can, path } = useWorkspace()
   const list = usePages(
-    `${environment}/skipped/${destination.id}`,
+    `skipped/${destination.id}`,
     async (urlParams, signal) => {
       const page = await call("endpoints", "skipped", { path: { id: destination.id }, urlParams }, { signal })
       return { ...page, data: page.data.map((skipped) => ({ ...skipped, id: skipped.eventId })) }
@@ -64,9 +64,9 @@ const Skipped = ({ destination }: { readonly destination: DestinationShape }) =>
 }
 
 const Activity = ({ destination }: { readonly destination: DestinationShape }) => {
-  const { can, environment, path } = useWorkspace()
+  const { can, path } = useWorkspace()
   const list = usePages(
-    `${environment}/deliveries/of/${destination.id}`,
+    `deliveries/of/${destination.id}`,
     (urlParams, signal) => call("deliveries", "list", { path: { id: destination.id }, urlParams }, { signal }),
     { limit: 5, pollMillis: 5000 }
   )
@@ -100,7 +100,6 @@ const Activity = ({ destination }: { readonly destination: DestinationShape }) =
 }
 
 const PauseOrActivate = ({ destination }: { readonly destination: DestinationShape }) => {
-  const { environment } = useWorkspace()
   const { active, id, name } = destination
   const word = active ? "Pause" : "Activate"
   return (
@@ -110,10 +109,9 @@ const PauseOrActivate = ({ destination }: { readonly destination: DestinationSha
       title={`${word} ${name}?`}
       confirmLabel={word}
       action={() => call("endpoints", "update", { path: { id }, payload: { active: !active } })}
-      onDone={(changed) => {
+      onDone={(changed) =>
         toast(changed.active ? `${changed.name} is active: new events are sent to it.` : `${changed.name} is paused.`)
-        invalidate(`${environment}/endpoints`)
-      }}
+      }
     >
       {active ? (
         <p>
@@ -226,14 +224,12 @@ const Shown = ({ destination, tab }: { readonly destination: DestinationShape; r
 }
 
 export default function Destination() {
-  const { can, environment, path } = useWorkspace()
+  const { can, path } = useWorkspace()
   const { id = "" } = useParams()
   const [{ tab }] = useUrlState("tab")
-  const query = useQuery(
-    `${environment}/endpoints/one/${id}`,
-    (signal) => call("endpoints", "get", { path: { id } }, { signal }),
-    { pollMillis: 30_000 }
-  )
+  const query = useQuery(`endpoints/one/${id}`, (signal) => call("endpoints", "get", { path: { id } }, { signal }), {
+    pollMillis: 30_000
+  })
   const mayWrite = can("webhook-endpoints:write")
   const own = path(`/destinations/${id}`)
   const shownTabs = mayWrite ? tabs : tabs.filter((one) => one.id !== "settings")

@@ -8,7 +8,6 @@ import { Loaded } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Page, Section } from "../../components/Page.tsx"
 import { Reader } from "../../components/Reader.ts"
-import { invalidate } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import type { EventType } from "../events/eventTypes.ts"
 import { EventTypePicker } from "./EventTypePicker.tsx"
@@ -42,15 +41,12 @@ const NewForm = ({
   readonly catalog: DestinationList["eventTypes"]
   readonly onCreated: (created: Created) => void
 }) => {
-  const { environment, path } = useWorkspace()
+  const { path } = useWorkspace()
   const { draft, field, form, problems } = useDraft({
     initial: empty,
     read: readNew,
     send: (payload, idempotencyKey) => call("endpoints", "create", { payload }, { idempotencyKey }),
-    onDone: (created) => {
-      invalidate(`${environment}/endpoints`)
-      onCreated(created)
-    }
+    onDone: onCreated
   })
   const { types, url } = draft
   const chosen = field("types", "events")

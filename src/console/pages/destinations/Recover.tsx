@@ -6,8 +6,7 @@ import { TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { PagedTable } from "../../components/Loaded.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useSubmit } from "../../state/Query.ts"
-import { useWorkspace } from "../../state/Session.ts"
+import { useSubmit } from "../../state/Query.ts"
 import { toast } from "../../state/Toasts.ts"
 import { instant, localAgo } from "../deliveries/times.ts"
 import { countedUpTo, mostCounted } from "../overview/format.ts"
@@ -19,7 +18,6 @@ type Recovery = AnswerOf<"recoveries", "get">
 const hour = 60 * 60 * 1000
 
 export const StartRecovery = ({ destination }: { readonly destination: Destination }) => {
-  const { environment } = useWorkspace()
   const [since, setSince] = useState(() => localAgo(24 * hour, Date.now()))
   const at = instant(since)
   const [tried, setTried] = useState(false)
@@ -31,8 +29,6 @@ export const StartRecovery = ({ destination }: { readonly destination: Destinati
           ? "Nothing has failed since then."
           : `${countedUpTo(total)} failed deliveries are being queued again.`
       )
-      invalidate(`${environment}/recoveries/${destination.id}`)
-      invalidate(`${environment}/deliveries`)
     }
   )
   return (
@@ -66,8 +62,7 @@ const progressOf = ({ queued, skipped, state, total }: Recovery): string =>
     : `${queued} of ${total}${state === "running" && total >= mostCounted ? " or more" : ""} queued${skipped === 0 ? "" : `, ${skipped} could not be re-sent`}`
 
 export const Recoveries = ({ destination }: { readonly destination: Destination }) => {
-  const { environment } = useWorkspace()
-  const list = useRuns(`${environment}/recoveries/${destination.id}`, (urlParams, signal) =>
+  const list = useRuns(`recoveries/${destination.id}`, (urlParams, signal) =>
     call("recoveries", "list", { path: { id: destination.id }, urlParams }, { signal })
   )
   return (

@@ -6,7 +6,7 @@ import { Checkbox, FieldGroup, TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { PagedTable } from "../../components/Loaded.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useSubmit } from "../../state/Query.ts"
+import { useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { instant, localAgo } from "../deliveries/times.ts"
@@ -20,7 +20,6 @@ type EventReplay = AnswerOf<"eventReplays", "get">
 const hour = 60 * 60 * 1000
 
 export const StartReplay = ({ destination }: { readonly destination: Destination }) => {
-  const { environment } = useWorkspace()
   const [since, setSince] = useState(() => localAgo(24 * hour, Date.now()))
   const [until, setUntil] = useState("")
   const subscribed = destination.events.filter(isEventType)
@@ -44,11 +43,7 @@ export const StartReplay = ({ destination }: { readonly destination: Destination
       }
       return call("eventReplays", "start", { path: { id: destination.id }, payload }, { idempotencyKey })
     },
-    () => {
-      toast("The replay has begun.")
-      invalidate(`${environment}/replays/${destination.id}`)
-      invalidate(`${environment}/deliveries`)
-    }
+    () => toast("The replay has begun.")
   )
   return (
     <Form
@@ -113,7 +108,6 @@ const stateBadges = {
 }
 
 const Cancel = ({ replay }: { readonly replay: EventReplay }) => {
-  const { environment } = useWorkspace()
   const { busy, submit } = useSubmit(
     () =>
       call("eventReplays", "cancel", { path: { id: replay.endpointId, replayId: replay.id } }).catch(
@@ -122,10 +116,7 @@ const Cancel = ({ replay }: { readonly replay: EventReplay }) => {
           throw failure
         }
       ),
-    () => {
-      toast("The replay creates no more deliveries.")
-      invalidate(`${environment}/replays/${replay.endpointId}`)
-    }
+    () => toast("The replay creates no more deliveries.")
   )
   return (
     <Button small busy={busy} onClick={submit} label="Cancel this replay">
@@ -135,8 +126,8 @@ const Cancel = ({ replay }: { readonly replay: EventReplay }) => {
 }
 
 export const Replays = ({ destination }: { readonly destination: Destination }) => {
-  const { can, environment } = useWorkspace()
-  const list = useRuns(`${environment}/replays/${destination.id}`, (urlParams, signal) =>
+  const { can } = useWorkspace()
+  const list = useRuns(`replays/${destination.id}`, (urlParams, signal) =>
     call("eventReplays", "list", { path: { id: destination.id }, urlParams }, { signal })
   )
   return (

@@ -7,7 +7,7 @@ import { Form } from "../../components/Form.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Section } from "../../components/Page.tsx"
-import { invalidate, useSubmit } from "../../state/Query.ts"
+import { useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { AttemptTimeline } from "../deliveries/AttemptTimeline.tsx"
 import { DeliveryState } from "../deliveries/DeliveryState.tsx"
@@ -46,16 +46,10 @@ export const SendTest = ({ destination }: { readonly destination: Destination })
   const [type, setType] = useState(types[0])
   const [sent, setSent] = useState<AnswerOf<"endpoints", "test"> | null>(null)
   const chosen = type !== undefined && types.includes(type) ? type : types[0]
-  const submission = useSubmit(
-    async (idempotencyKey) => {
-      if (chosen === undefined) return null
-      return call("endpoints", "test", { path: { id: destination.id }, payload: { type: chosen } }, { idempotencyKey })
-    },
-    (queued) => {
-      setSent(queued)
-      invalidate(`${environment}/deliveries/of/${destination.id}`)
-    }
-  )
+  const submission = useSubmit(async (idempotencyKey) => {
+    if (chosen === undefined) return null
+    return call("endpoints", "test", { path: { id: destination.id }, payload: { type: chosen } }, { idempotencyKey })
+  }, setSent)
   if (environment === "production") {
     return (
       <Section title="Test event">

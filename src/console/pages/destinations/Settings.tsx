@@ -8,7 +8,7 @@ import { Form } from "../../components/Form.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Section } from "../../components/Page.tsx"
 import { changedFields } from "../../components/Reader.ts"
-import { invalidate, useSubmit } from "../../state/Query.ts"
+import { useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { type EventType, isEventType } from "../events/eventTypes.ts"
@@ -38,7 +38,6 @@ const Edit = ({
   readonly destination: Destination
   readonly catalog: DestinationList["eventTypes"]
 }) => {
-  const { environment } = useWorkspace()
   const [name, setName] = useState(destination.name)
   const [types, setTypes] = useState<ReadonlySet<EventType>>(() => new Set(destination.events.filter(isEventType)))
   const [form, setForm] = useState(() => formOfFilters(destination.filters))
@@ -56,7 +55,6 @@ const Edit = ({
     (changes) => {
       setSaved((before) => ({ ...before, ...changes }))
       toast("Saved. Events that are already queued stay as they are.")
-      invalidate(`${environment}/endpoints`)
     }
   )
   return (
@@ -98,7 +96,6 @@ const Edit = ({
 }
 
 const Rotate = ({ destination }: { readonly destination: Destination }) => {
-  const { environment } = useWorkspace()
   // Kept in memory only, until the dialog is closed
   const [rotated, setRotated] = useState<AnswerOf<"endpoints", "rotateSecret"> | undefined>(undefined)
   const close = () => setRotated(undefined)
@@ -114,10 +111,7 @@ const Rotate = ({ destination }: { readonly destination: Destination }) => {
           action={(idempotencyKey) =>
             call("endpoints", "rotateSecret", { path: { id: destination.id } }, { idempotencyKey })
           }
-          onDone={(answer) => {
-            setRotated(answer)
-            invalidate(`${environment}/endpoints`)
-          }}
+          onDone={setRotated}
         >
           <ul>
             <li>The new secret is shown once, when this is done.</li>
@@ -150,7 +144,7 @@ const Rotate = ({ destination }: { readonly destination: Destination }) => {
 }
 
 const Delete = ({ destination }: { readonly destination: Destination }) => {
-  const { environment, path } = useWorkspace()
+  const { path } = useWorkspace()
   const [, navigate] = useLocation()
   return (
     <Section title="Delete" lead="Pause it instead if it is to get events again some day.">
@@ -164,8 +158,6 @@ const Delete = ({ destination }: { readonly destination: Destination }) => {
           action={() => call("endpoints", "delete", { path: { id: destination.id } })}
           onDone={() => {
             toast(`${destination.name} was deleted.`)
-            invalidate(`${environment}/endpoints/list`)
-            invalidate(`${environment}/deliveries`)
             navigate(path("/destinations"))
           }}
         >

@@ -2,7 +2,7 @@ import { Link } from "wouter-preact"
 import { call } from "../../api/Call.ts"
 import { ConfirmButton } from "../../components/Dialog.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useQuery } from "../../state/Query.ts"
+import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { Countdown } from "../deliveries/Countdown.tsx"
@@ -17,10 +17,9 @@ const mostRead = 100
 
 /** When the waiting deliveries of a destination were created and are due. The statistics know of those beyond a page. */
 const useWaiting = ({ id }: Destination) => {
-  const { environment } = useWorkspace()
   const statistics = useStatistics(60_000).data
   const queued = useQuery(
-    `${environment}/deliveries/waiting/${id}`,
+    `deliveries/waiting/${id}`,
     (signal) =>
       call("deliveries", "list", { path: { id }, urlParams: { state: "queued", limit: mostRead } }, { signal }),
     { pollMillis: 15_000 }
@@ -36,7 +35,7 @@ const useWaiting = ({ id }: Destination) => {
 
 /** Says what waits for a further attempt and when that is made, and sends it now by a replay. */
 export const Waiting = ({ destination }: { readonly destination: Destination }) => {
-  const { can, environment, path } = useWorkspace()
+  const { can, path } = useWorkspace()
   const { first, hasMore, last, shown, since } = useWaiting(destination)
   if (first === undefined || last === undefined || since === undefined) return null
   const { id } = destination
@@ -59,11 +58,7 @@ export const Waiting = ({ destination }: { readonly destination: Destination }) 
           action={(idempotencyKey) =>
             call("eventReplays", "start", { path: { id }, payload: { since } }, { idempotencyKey })
           }
-          onDone={() => {
-            toast("The replay has begun.")
-            invalidate(`${environment}/replays/${id}`)
-            invalidate(`${environment}/deliveries`)
-          }}
+          onDone={() => toast("The replay has begun.")}
         >
           <p>
             This is a replay: all events since <Time at={since} /> are sent again, each as a new delivery, also those

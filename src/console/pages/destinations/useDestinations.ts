@@ -1,6 +1,5 @@
 import { type AnswerOf, call } from "../../api/Call.ts"
 import { useQuery } from "../../state/Query.ts"
-import { useWorkspace } from "../../state/Session.ts"
 import { waitsToRetry } from "../deliveries/timeline.ts"
 
 /** The days that the overview and the list of destinations look back. */
@@ -13,9 +12,8 @@ const mostLookedAt = 100
  * once, and in the statistics, which know the whole number, within a minute. Undefined while loading.
  */
 export const useRetrying = (sees = true): ReadonlyMap<string, number> | undefined => {
-  const { environment } = useWorkspace()
   const queued = useQuery(
-    sees ? `${environment}/deliveries/retrying` : null,
+    sees ? "deliveries/retrying" : null,
     (signal) => call("deliveries", "listAll", { urlParams: { state: "queued", limit: mostLookedAt } }, { signal }),
     { pollMillis: 15_000 }
   )
@@ -31,14 +29,9 @@ export type DestinationList = AnswerOf<"endpoints", "list">
 export type Destination = AnswerOf<"endpoints", "get">
 
 export const useDestinations = (pollMillis = 60_000, sees = true) => {
-  const { environment } = useWorkspace()
-  return useQuery(
-    sees ? `${environment}/endpoints/list` : null,
-    (signal) => call("endpoints", "list", {}, { signal }),
-    {
-      pollMillis
-    }
-  )
+  return useQuery(sees ? "endpoints/list" : null, (signal) => call("endpoints", "list", {}, { signal }), {
+    pollMillis
+  })
 }
 
 export const namesOf = (list: DestinationList | undefined): ReadonlyMap<string, string> | undefined =>
@@ -51,9 +44,8 @@ export const nameOf = (names: ReadonlyMap<string, string> | undefined, id: strin
   names === undefined ? "…" : (names.get(id) ?? "Deleted destination")
 
 export const useStatistics = (pollMillis: number, sees = true) => {
-  const { environment } = useWorkspace()
   return useQuery(
-    sees ? `${environment}/statistics/${shownDays}` : null,
+    sees ? `statistics/${shownDays}` : null,
     (signal) => call("statistics", "get", { urlParams: { days: shownDays } }, { signal }),
     { pollMillis }
   )

@@ -72,13 +72,11 @@ const Shown = ({ event }: { readonly event: EventDetail }) => {
 }
 
 export default function Event() {
-  const { environment, path } = useWorkspace()
+  const { path } = useWorkspace()
   const { id = "" } = useParams()
-  const query = useQuery(
-    `${environment}/events/one/${id}`,
-    (signal) => call("events", "get", { path: { id } }, { signal }),
-    { pollMillis: 5000 }
-  )
+  const query = useQuery(`events/one/${id}`, (signal) => call("events", "get", { path: { id } }, { signal }), {
+    pollMillis: 5000
+  })
   return (
     <Page
       title={query.data?.type ?? "Event"}

@@ -3,7 +3,6 @@ import { Filters } from "../../components/Filters.tsx"
 import { Empty, Pages } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
 import { usePages } from "../../state/Query.ts"
-import { useWorkspace } from "../../state/Session.ts"
 import { useUrlState } from "../../state/UrlState.ts"
 import { TimeFields } from "../deliveries/TimeFields.tsx"
 import { EventTable } from "./EventTable.tsx"
@@ -11,12 +10,11 @@ import { EventTypeField } from "./EventTypeField.tsx"
 import { eventFilterNames, eventQuery, noEventFilters } from "./eventFilters.ts"
 
 export default function Events() {
-  const { environment } = useWorkspace()
   const [filters, setFilters] = useUrlState(...eventFilterNames)
   const query = eventQuery(filters)
   const filtered = eventFilterNames.some((name) => filters[name] !== "")
   const list = usePages(
-    `${environment}/events/list/${JSON.stringify(query)}`,
+    `events/list/${JSON.stringify(query)}`,
     (page, signal) => call("events", "list", { urlParams: { ...query, ...page } }, { signal }),
     { pollMillis: 10_000 }
   )

@@ -8,8 +8,7 @@ import { Empty, Loaded } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
 import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate } from "../../state/Query.ts"
-import { useSession, useWorkspace } from "../../state/Session.ts"
+import { useSession } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { NewKey } from "./NewKey.tsx"
 import { labelsOf, summaryOf } from "./permissions.ts"
@@ -22,7 +21,6 @@ const Expiry = ({ at }: { readonly at: string | null }) => {
 }
 
 const Revoke = ({ id, lastUsedAt, name }: Key) => {
-  const { environment } = useWorkspace()
   return (
     <ConfirmButton
       button="Revoke"
@@ -32,10 +30,7 @@ const Revoke = ({ id, lastUsedAt, name }: Key) => {
       confirmLabel="Revoke"
       danger
       action={() => call("apiKeys", "revoke", { path: { id } })}
-      onDone={() => {
-        invalidate(`${environment}/keys`)
-        toast(`The key ${name} is revoked.`)
-      }}
+      onDone={() => toast(`The key ${name} is revoked.`)}
     >
       <p>From then on, requests with this key are refused. That can't be undone: create a new key instead.</p>
       <p>Last used: {lastUsedAt === null ? "never" : <Time at={lastUsedAt} relative />}</p>

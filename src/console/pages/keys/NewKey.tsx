@@ -8,7 +8,7 @@ import { useFields } from "../../components/Draft.ts"
 import { FieldGroup, SelectField, TextField } from "../../components/Field.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { filled } from "../../components/Reader.ts"
-import { invalidate, useSubmit } from "../../state/Query.ts"
+import { useSubmit } from "../../state/Query.ts"
 import { useSession, useWorkspace } from "../../state/Session.ts"
 import { firstRequest, type KeyPermission, permissionRows } from "./permissions.ts"
 
@@ -113,18 +113,12 @@ export const NewKey = ({ onClose }: { readonly onClose: () => void }) => {
   const { environment } = useWorkspace()
   const { draft, field } = useFields(emptyKey)
   const [created, setCreated] = useState<CreatedKey | undefined>(undefined)
-  const submission = useSubmit(
-    () => {
-      const { date, lifetime, name, permissions } = draft
-      const mode = environment === "production" ? "live" : "test"
-      const expiry = filled({ expiresAt: expiryOf(lifetime, date) })
-      return call("apiKeys", "create", { payload: { name, permissions: [...permissions], mode, ...expiry } })
-    },
-    (answer) => {
-      setCreated(answer)
-      invalidate(`${environment}/keys`)
-    }
-  )
+  const submission = useSubmit(() => {
+    const { date, lifetime, name, permissions } = draft
+    const mode = environment === "production" ? "live" : "test"
+    const expiry = filled({ expiresAt: expiryOf(lifetime, date) })
+    return call("apiKeys", "create", { payload: { name, permissions: [...permissions], mode, ...expiry } })
+  }, setCreated)
   if (created !== undefined) return <ShowKey created={created} onClose={onClose} />
   const { onChange: choose } = field("permissions")
   const isDated = draft.lifetime === "date"

@@ -247,8 +247,8 @@ const Amounts = ({ entries, label }: { readonly label: string; readonly entries:
 )
 
 const BalanceCard = () => {
-  const { environment, mayManageOrganization, path } = useWorkspace()
-  const query = useQuery(`${environment}/balance`, (signal) => call("account", "balance", {}, { signal }), {
+  const { mayManageOrganization, path } = useWorkspace()
+  const query = useQuery("balance", (signal) => call("account", "balance", {}, { signal }), {
     pollMillis: 60_000
   })
   return (

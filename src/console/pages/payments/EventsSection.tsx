@@ -27,9 +27,8 @@ export const EventsSection = ({
   /** Called when an event arrives while the page is open, which means that the payment has changed. */
   readonly onNews: () => void
 }) => {
-  const { environment } = useWorkspace()
   const list = usePages<StoredEvent>(
-    `${environment}/events/of-payment/${paymentId}`,
+    `events/of-payment/${paymentId}`,
     (page, signal) => call("events", "list", { urlParams: { payment_id: paymentId, ...page } }, { signal }),
     { limit: pageSize, pollMillis }
   )
@@ -64,11 +63,11 @@ export const EventsSection = ({
 }
 
 const PaymentEvent = ({ event }: { readonly event: StoredEvent }) => {
-  const { environment, path } = useWorkspace()
+  const { path } = useWorkspace()
   const names = useDestinationNames()
   const [isMoving, setMoving] = useState(true)
   const query = useQuery(
-    `${environment}/events/one/${event.id}`,
+    `events/one/${event.id}`,
     (signal) => call("events", "get", { path: { id: event.id } }, { signal }),
     isMoving ? { pollMillis } : {}
   )

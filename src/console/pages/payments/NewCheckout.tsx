@@ -6,7 +6,6 @@ import { Dialog, FormDialog } from "../../components/Dialog.tsx"
 import { useDraft } from "../../components/Draft.ts"
 import { Checkbox, TextField } from "../../components/Field.tsx"
 import { filled, Reader } from "../../components/Reader.ts"
-import { invalidate } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { CountField } from "../catalog/CountField.tsx"
 import type { Offer } from "../catalog/Offers.ts"
@@ -52,16 +51,12 @@ const readCheckout = ({ allowsCodes, offer, quantity, reference }: typeof emptyC
 }
 
 export const NewCheckout = ({ onClose }: { readonly onClose: () => void }) => {
-  const { environment } = useWorkspace()
   const [created, setCreated] = useState<CheckoutSession | undefined>(undefined)
   const { draft, field, form } = useDraft({
     initial: emptyCheckout,
     read: readCheckout,
     send: (payload, idempotencyKey) => call("checkoutSessions", "create", { payload }, { idempotencyKey }),
-    onDone: (session) => {
-      invalidate(`${environment}/payments/sessions`)
-      setCreated(session)
-    }
+    onDone: setCreated
   })
   const title = "New checkout session"
   if (created !== undefined) {

@@ -202,10 +202,9 @@ const titleOf = (record: PaymentRecord | undefined): string => {
 }
 
 export default function Payment() {
-  const { can, environment, path } = useWorkspace()
+  const { can, path } = useWorkspace()
   const { id = "" } = useParams<{ id: string }>()
-  const key = `${environment}/payments/one/${id}`
-  const query = useQuery(key, (signal) => readPayment(id, signal))
+  const query = useQuery(`payments/one/${id}`, (signal) => readPayment(id, signal))
   return (
     <Page title={titleOf(query.data)} back={{ href: path("/payments"), label: "Payments" }}>
       <Loaded query={query}>
@@ -213,7 +212,7 @@ export default function Payment() {
           <>
             <Headline record={record} />
             <PaymentFacts record={record} />
-            {record.session === undefined ? null : <SessionSection session={record.session} paymentKey={key} />}
+            {record.session === undefined ? null : <SessionSection session={record.session} />}
             {record.charge === undefined ? null : (
               <>
                 <ChargeSection charge={record.charge} />

@@ -53,12 +53,11 @@ const PaymentList = <A extends { readonly id: string; readonly created?: number 
   statusOf,
   ...table
 }: PaymentListProps<A>) => {
-  const { environment } = useWorkspace()
   const [{ from, status, to }, change] = useUrlState("from", "to", "status")
   const { apart, asked } = asks(status)
   const query = { ...filled({ status: asked }), ...createdWithin(from, to) }
   const list = usePages<A>(
-    `${environment}/payments/${kind}?${JSON.stringify(query)}&${pageSizeFor(apart)}`,
+    `payments/${kind}?${JSON.stringify(query)}&${pageSizeFor(apart)}`,
     (page, signal) => load({ ...page, ...query }, signal),
     { limit: pageSizeFor(apart) }
   )

@@ -5,8 +5,7 @@ import { Confirm } from "../../components/Dialog.tsx"
 import { SelectField } from "../../components/Field.tsx"
 import { MoneyField } from "../../components/MoneyField.tsx"
 import { filled } from "../../components/Reader.ts"
-import { invalidate, useSubmit } from "../../state/Query.ts"
-import { useWorkspace } from "../../state/Session.ts"
+import { useSubmit } from "../../state/Query.ts"
 import { toast } from "../../state/Toasts.ts"
 import type { Charge } from "./PaymentRecord.ts"
 import { refundableOf } from "./Statuses.ts"
@@ -27,7 +26,6 @@ const problemWith = (amount: number | undefined, left: number, currency: string)
 }
 
 export const RefundDialog = ({ charge, onClose }: { readonly charge: Charge; readonly onClose: () => void }) => {
-  const { environment } = useWorkspace()
   const currency = charge.currency ?? ""
   const left = refundableOf(charge)
   const [amount, setAmount] = useState<number | undefined>(left)
@@ -42,10 +40,9 @@ export const RefundDialog = ({ charge, onClose }: { readonly charge: Charge; rea
     (refund) => {
       const given = formatAmount(refund.amount ?? 0, refund.currency ?? currency)
       toast(refund.status === "succeeded" ? `${given} refunded` : `${given} on the way to the payer`)
-      invalidate(`${environment}/payments/`)
       onClose()
     },
-    `${environment}/refunds/${charge.id}`
+    `refunds/${charge.id}`
   )
   return (
     <Confirm

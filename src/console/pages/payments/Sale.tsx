@@ -17,8 +17,8 @@ const allPages = 100
 
 /** The checkout page at which something was sold, by its title. */
 export const SoldAt = ({ page }: { readonly page: string | undefined }) => {
-  const { environment, path } = useWorkspace()
-  const titles = useQuery(page === undefined ? null : `${environment}/catalog/checkout-pages/titles`, (signal) =>
+  const { path } = useWorkspace()
+  const titles = useQuery(page === undefined ? null : "catalog/checkout-pages/titles", (signal) =>
     call("checkoutPages", "list", { urlParams: { limit: allPages } }, { signal })
   )
   if (page === undefined) return <span class="quiet">–</span>

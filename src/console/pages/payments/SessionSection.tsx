@@ -7,7 +7,7 @@ import { Money } from "../../components/Money.tsx"
 import { Facts, Section } from "../../components/Page.tsx"
 import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useQuery } from "../../state/Query.ts"
+import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { Metadata } from "./Metadata.tsx"
@@ -27,8 +27,7 @@ const answersOf = (session: CheckoutSession): ReadonlyArray<readonly [string, st
 const allLines = 100
 
 const Lines = ({ session }: { readonly session: CheckoutSession }) => {
-  const { environment } = useWorkspace()
-  const query = useQuery(`${environment}/payments/lines/${session.id}`, (signal) =>
+  const query = useQuery(`payments/lines/${session.id}`, (signal) =>
     call("checkoutSessions", "lineItems", { path: { id: session.id }, urlParams: { limit: allLines } }, { signal })
   )
   return (
@@ -53,15 +52,8 @@ const Lines = ({ session }: { readonly session: CheckoutSession }) => {
 }
 
 /** A payment's checkout session: its items and, while it is open, its URL and a button to expire it. */
-export const SessionSection = ({
-  paymentKey,
-  session
-}: {
-  readonly session: CheckoutSession
-  /** The key of the page's query, to invalidate it once the session has expired. */
-  readonly paymentKey: string
-}) => {
-  const { can, environment } = useWorkspace()
+export const SessionSection = ({ session }: { readonly session: CheckoutSession }) => {
+  const { can } = useWorkspace()
   const isOpen = session.status === "open"
   const discount = numberAt(session, "total_details", "amount_discount") ?? 0
   const status = sessionStatus(session)
@@ -82,11 +74,7 @@ export const SessionSection = ({
                 action={(idempotencyKey) =>
                   call("checkoutSessions", "expire", { path: { id: session.id } }, { idempotencyKey })
                 }
-                onDone={() => {
-                  toast("The session has ended")
-                  invalidate(paymentKey)
-                  invalidate(`${environment}/payments/sessions`)
-                }}
+                onDone={() => toast("The session has ended")}
               >
                 <p>
                   The payer's page then says that it has expired. Nothing was charged, and nothing can be paid there.

@@ -3,7 +3,7 @@ import { type AnswerOf, call } from "../../api/Call.ts"
 import { Confirm, FormDialog } from "../../components/Dialog.tsx"
 import { useDraft } from "../../components/Draft.ts"
 import { Checkbox } from "../../components/Field.tsx"
-import { invalidate, useSubmit } from "../../state/Query.ts"
+import { useSubmit } from "../../state/Query.ts"
 import { sessionChanged, useSession } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { type Membership, memberChanges } from "./memberChanges.ts"
@@ -15,17 +15,6 @@ export type Member = AnswerOf<"members", "list">["data"][number]
 interface Props {
   readonly member: Member
   readonly onClose: () => void
-}
-
-/** After a change of a membership: invalidates the lists and, for one's own membership, reloads the session. */
-const useChanged = (personId: string) => {
-  const { person } = useSession()
-  return () => {
-    invalidate("organization/")
-    invalidate("sandbox/keys")
-    invalidate("production/keys")
-    if (personId === person.id) void sessionChanged()
-  }
 }
 
 const keepKeys = (keep: boolean) => (keep ? { keep_keys: true } : {})
@@ -43,7 +32,6 @@ export const EditMember = ({ member, onClose }: Props) => {
   const { organization, person } = useSession()
   const isSelf = member.personId === person.id
   const [keep, setKeep] = useState(false)
-  const changed = useChanged(member.personId)
   // The form's initial values
   const [before] = useState(member)
   const { draft, field, form } = useDraft({
@@ -51,11 +39,10 @@ export const EditMember = ({ member, onClose }: Props) => {
     read: (membership: Membership) => ({ kind: "ready" as const, value: memberChanges(before, membership) }),
     send: (payload) =>
       call("members", "update", { path: { personId: member.personId }, urlParams: keepKeys(keep), payload }),
-    onUnchanged: onClose,
+    onClose,
     onDone: () => {
-      changed()
       toast(`${member.email} is changed.`)
-      onClose()
+      if (isSelf) void sessionChanged()
     }
   })
   const offered = organization.role === "owner" ? roles : roles.filter((one) => !entersAll(one))
@@ -77,11 +64,10 @@ export const RemoveMember = ({ member, onClose }: Props) => {
   const { organization, person } = useSession()
   const isSelf = member.personId === person.id
   const [keep, setKeep] = useState(false)
-  const changed = useChanged(member.personId)
   const submission = useSubmit(
     () => call("members", "remove", { path: { personId: member.personId }, urlParams: keepKeys(keep) }),
     () => {
-      changed()
+      if (isSelf) void sessionChanged()
       toast(isSelf ? `You have left ${organization.name}.` : `${member.email} is removed.`)
       onClose()
     }

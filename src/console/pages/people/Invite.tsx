@@ -2,7 +2,7 @@ import { call } from "../../api/Call.ts"
 import { FormDialog } from "../../components/Dialog.tsx"
 import { useFields } from "../../components/Draft.ts"
 import { TextField } from "../../components/Field.tsx"
-import { invalidate, useSubmit } from "../../state/Query.ts"
+import { useSubmit } from "../../state/Query.ts"
 import { type Environment, useSession } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { entersAll, type Role } from "./roles.ts"
@@ -18,7 +18,6 @@ export const Invite = ({ onClose }: { readonly onClose: () => void }) => {
   const submission = useSubmit(
     () => call("invitations", "create", { payload: { email, role, ...(entersAll(role) ? {} : { environments }) } }),
     (invitation) => {
-      invalidate("organization/invitations")
       toast(`An invitation is on its way to ${invitation.email}.`)
       onClose()
     }

@@ -8,7 +8,7 @@ import { Empty, Loaded } from "../../components/Loaded.tsx"
 import { Page, Section } from "../../components/Page.tsx"
 import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useQuery } from "../../state/Query.ts"
+import { useQuery } from "../../state/Query.ts"
 import { useSession, useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { EditMember, type Member, RemoveMember } from "./EditMember.tsx"
@@ -85,10 +85,7 @@ const RevokeInvitation = ({ email, id }: Invitation) => (
     confirmLabel="Revoke"
     danger
     action={() => call("invitations", "revoke", { path: { id } })}
-    onDone={() => {
-      invalidate("organization/invitations")
-      toast(`The invitation to ${email} is revoked.`)
-    }}
+    onDone={() => toast(`The invitation to ${email} is revoked.`)}
   >
     <p>The link in the mail no longer works.</p>
   </ConfirmButton>

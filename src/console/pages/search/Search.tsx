@@ -64,8 +64,7 @@ const notFound: Readonly<Record<"email" | "reference" | "amount", string>> = {
 }
 
 const Found = ({ asked }: { readonly asked: Asked }) => {
-  const { environment } = useWorkspace()
-  const query = useQuery(`${environment}/search/${JSON.stringify(asked)}`, (signal) =>
+  const query = useQuery(`search/${JSON.stringify(asked)}`, (signal) =>
     call("search", "payments", { payload: asked }, { signal })
   )
   const kind = asked.email !== undefined ? "email" : asked.amount !== undefined ? "amount" : "reference"
@@ -91,8 +90,7 @@ const Found = ({ asked }: { readonly asked: Asked }) => {
 
 /** Events of a payment with this id: the team's own events may name payments in any way. */
 const Events = ({ payment }: { readonly payment: string }) => {
-  const { environment } = useWorkspace()
-  const query = useQuery(`${environment}/events/of-payment/${payment}/found`, (signal) =>
+  const query = useQuery(`events/of-payment/${payment}/found`, (signal) =>
     call("events", "list", { urlParams: { payment_id: payment, limit: 25 } }, { signal })
   )
   const events = query.data?.data ?? []
@@ -110,8 +108,8 @@ const LookedUp = ({
   readonly text: string
   readonly find: NonNullable<ReturnType<typeof lookUpOf>>
 }) => {
-  const { environment, path } = useWorkspace()
-  const query = useQuery(`${environment}/search/id/${text}`, async (signal) => ({ page: await find(signal) }))
+  const { path } = useWorkspace()
+  const query = useQuery(`search/id/${text}`, async (signal) => ({ page: await find(signal) }))
   return (
     <Loaded query={query} lines={2}>
       {({ page }) =>

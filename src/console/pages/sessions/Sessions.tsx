@@ -6,7 +6,7 @@ import { Loaded } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
 import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, useQuery, useSubmit } from "../../state/Query.ts"
+import { useQuery, useSubmit } from "../../state/Query.ts"
 import { signOut, useSession } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 
@@ -17,10 +17,7 @@ const key = "person/sessions"
 const EndOne = ({ session }: { readonly session: SessionShown }) => {
   const { busy, error, submit } = useSubmit(
     () => call("session", "endOne", { path: { id: session.id } }),
-    () => {
-      invalidate(key)
-      toast("The session has ended.")
-    }
+    () => toast("The session has ended.")
   )
   return (
     <>

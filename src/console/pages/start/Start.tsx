@@ -60,24 +60,20 @@ const useFacts = () => {
   const { can, environment } = useWorkspace()
   const poll = { pollMillis }
   const live = environment === "production"
-  const account = useQuery(`${environment}/account`, (signal) => call("accountConnection", "get", {}, { signal }), poll)
+  const account = useQuery("account", (signal) => call("accountConnection", "get", {}, { signal }), poll)
   const keys = useKeys(poll)
   const endpoints = useDestinations(pollMillis)
   const delivered = useQuery(
-    `${environment}/deliveries/first`,
+    "deliveries/first",
     (signal) => call("deliveries", "listAll", { urlParams: { state: "delivered", limit: 1 } }, { signal }),
     poll
   )
   const products = useQuery(
     // Asked once, since it is a request to the provider
-    live && can("products:read") ? `${environment}/catalog/first` : null,
+    live && can("products:read") ? "catalog/first" : null,
     (signal) => call("products", "list", { urlParams: { limit: 1 } }, { signal })
   )
-  const returnUrls = useQuery(
-    live ? `${environment}/return-urls` : null,
-    (signal) => call("returnUrls", "get", {}, { signal }),
-    poll
-  )
+  const returnUrls = useQuery(live ? "return-urls" : null, (signal) => call("returnUrls", "get", {}, { signal }), poll)
   return {
     account,
     accountStatus: account.data?.status,
