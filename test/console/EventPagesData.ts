@@ -104,7 +104,7 @@ const busyWorkspace = Effect.gen(function* () {
     limitMillis
   )
   yield* countDays(shop)
-  return { shop, delivered, failed, waiting, event }
+  return { accounting, shop, delivered, failed, waiting, event }
 })
 
 export class BusyWorkspace extends Context.Tag("test/console/BusyWorkspace")<
