@@ -81,7 +81,7 @@ onService(quickAttempts)("an attempt", (it) => {
         lastHttpStatus: status,
         lastErrorCode: null,
         paymentId: sent.data.payment_id,
-        amount: sent.data.amount,
+        amount: sent.data.amount_total,
         currency: sent.data.currency,
         attempts: [
           {
