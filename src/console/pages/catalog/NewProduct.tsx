@@ -10,11 +10,12 @@ import { Page, Section } from "../../components/Page.tsx"
 import { filled } from "../../components/Reader.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
-import { fallbackCurrency, useCurrencies } from "./Currencies.ts"
+import { fallbackCurrency } from "./Currencies.ts"
 import { emptyPrice, type PriceDraft, type PriceFields, readPrice } from "./PriceDraft.ts"
 import { PriceInputs } from "./PriceInputs.tsx"
 import { emptyProduct, newProduct, type ProductDraft } from "./ProductDraft.ts"
 import { ProductInputs } from "./ProductInputs.tsx"
+import { useCurrencies } from "./UsedCurrencies.ts"
 
 export default function NewProduct() {
   const { can, path } = useWorkspace()

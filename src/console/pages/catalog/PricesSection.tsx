@@ -13,11 +13,12 @@ import { usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { ActiveButton, useToastedSubmit } from "./ActiveList.tsx"
-import { fallbackCurrency, useCurrencies } from "./Currencies.ts"
+import { fallbackCurrency } from "./Currencies.ts"
 import type { Price, Product } from "./Offers.ts"
 import { emptyPrice, readPrice } from "./PriceDraft.ts"
 import { NameInputs, PriceInputs } from "./PriceInputs.tsx"
 import { isVolume, priceWords, tiersOf, trialWords } from "./PriceWords.ts"
+import { useCurrencies } from "./UsedCurrencies.ts"
 
 /** Changes a price's nickname and lookup key: the only fields that can change besides `active`. */
 const EditPrice = ({ onClose, price }: { readonly price: Price; readonly onClose: () => void }) => {

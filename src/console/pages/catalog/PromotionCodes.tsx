@@ -8,9 +8,9 @@ import { Page } from "../../components/Page.tsx"
 import { Time } from "../../components/Time.tsx"
 import { useWorkspace } from "../../state/Session.ts"
 import { ActiveButton, ActiveList } from "./ActiveList.tsx"
-import { useCurrencies } from "./Currencies.ts"
 import { discountWords, durationWords, productsOf, redemptionWords, unusableBecause } from "./DiscountWords.ts"
 import { NewPromotionCode } from "./NewPromotionCode.tsx"
+import { useCurrencies } from "./UsedCurrencies.ts"
 
 type PromotionCode = AnswerOf<"promotionCodes", "get">
 
