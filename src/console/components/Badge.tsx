@@ -7,6 +7,10 @@ export const Badge = (props: {
   readonly children: ComponentChildren
 }) => <span class={`badge badge-${props.tone ?? "neutral"}`}>{props.children}</span>
 
+export const StatusBadge = ({ status }: { readonly status: { readonly words: string; readonly tone: Tone } }) => (
+  <Badge tone={status.tone}>{status.words}</Badge>
+)
+
 /** A state that is on or off, such as `Active` and `Inactive`; the first word is shown in green. */
 export const OnOffBadge = (props: {
   readonly isOn: boolean

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact"
 import { useId } from "preact/hooks"
 import { useRefusal } from "./Form.tsx"
+import { notANumber, readCount } from "./Reader.ts"
 
 interface FieldProps {
   readonly id: string
@@ -96,6 +97,16 @@ export const TextField = (
     )}
   </Field>
 )
+
+/** A field for a whole number; reports anything else, and with `required` also an empty field. */
+export const CountField = ({
+  problem,
+  ...field
+}: Described & { readonly value: string; readonly onChange: (value: string) => void }) => {
+  const written = readCount(field.value)
+  const isWrong = written === "unreadable" || (written === "empty" && field.required === true)
+  return <TextField {...field} inputMode="numeric" maxLength={12} problem={isWrong ? notANumber : problem} />
+}
 
 export const DayFields = (props: {
   readonly from: string

@@ -15,6 +15,9 @@ export interface Column<A> {
   readonly cell: (item: A) => ComponentChildren
 }
 
+/** The column of each row's buttons. */
+export const actions = { head: "Actions", hidden: true, align: "end" } as const
+
 export interface TableProps<A> {
   /** Describes the table, for screen readers. */
   readonly caption: string

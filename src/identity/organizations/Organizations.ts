@@ -32,6 +32,28 @@ const stepsBeforeClosing = ({ accounts, destinations, members, pages }: Remains)
   ...(members ? ["remove its other members"] : [])
 ]
 
+const makeReads = Effect.map(makeOrganizationsRepo, (repo) => {
+  const get = Effect.fn("Organizations.get")(function* (id: OrganizationId) {
+    const [found] = yield* repo.find(id)
+    return found ?? (yield* new ResourceNotFound())
+  }, orUnavailable)
+
+  const exists = Effect.fn("Organizations.exists")(function* (id: OrganizationId) {
+    return (yield* repo.find(id)).length > 0
+  }, orUnavailable)
+
+  /** The organization of the person with this e-mail address, if they are a member of one. For the operator. */
+  const ofMember = Effect.fn("Organizations.ofMember")(function* (email: string) {
+    const [found] = yield* repo.ofMember(email)
+    return Option.map(Option.fromNullable(found), ({ id }) => id)
+  }, orUnavailable)
+
+  /** Every organization, oldest first: for the operator. */
+  const list = orUnavailable(repo.list)
+
+  return { get, exists, ofMember, list }
+})
+
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const repo = yield* makeOrganizationsRepo
@@ -39,6 +61,7 @@ const make = Effect.gen(function* () {
   const invitations = yield* makeInvitationsRepo
   const memberships = yield* makeMemberships
   const auditAll = yield* makeAuditAll
+  const reads = yield* makeReads
 
   const record = (id: OrganizationId, author: Author, action: AuditAction) =>
     auditAll({ organizationId: id, author, action }, [{ environment: null, id }])
@@ -123,22 +146,7 @@ const make = Effect.gen(function* () {
     orUnavailable
   )
 
-  const get = Effect.fn("Organizations.get")(function* (id: OrganizationId) {
-    const [found] = yield* repo.find(id)
-    return found ?? (yield* new ResourceNotFound())
-  }, orUnavailable)
-
-  const exists = Effect.fn("Organizations.exists")(function* (id: OrganizationId) {
-    return (yield* repo.find(id)).length > 0
-  }, orUnavailable)
-
-  /** The organization of the person with this e-mail address, if they are a member of one. For the operator. */
-  const ofMember = Effect.fn("Organizations.ofMember")(function* (email: string) {
-    const [found] = yield* repo.ofMember(email)
-    return Option.map(Option.fromNullable(found), ({ id }) => id)
-  }, orUnavailable)
-
-  return { create, adopt, rename, close, get, list: orUnavailable(repo.list), exists, ofMember }
+  return { ...reads, create, adopt, rename, close }
 })
 
 export class Organizations extends Context.Tag("connected-payments/identity/Organizations")<

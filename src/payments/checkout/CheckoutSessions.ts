@@ -46,15 +46,9 @@ const checkLines = (terms: ReadonlyArray<PriceTerms>): Effect.Effect<void, Provi
 const decisiveSubtotal = ({ amount_subtotal, mode }: ProviderObject): number | null =>
   mode === "payment" && Number.isSafeInteger(amount_subtotal) ? Number(amount_subtotal) : null
 
-const make = Effect.gen(function* () {
-  const provider = yield* Provider
-  const accounts = yield* Accounts
-  const prices = yield* Prices
-  const returnUrls = yield* ReturnUrls
-  const soldItems = yield* makeSoldItemsRepo
-
-  /** Without a code; callers who may not sell recurring prices get `permission_denied`. */
-  const explainRefusal = Effect.fnUntraced(function* (
+/** Without a code; callers who may not sell recurring prices get `permission_denied`. */
+const makeExplainRefusal = (prices: Prices["Type"]) =>
+  Effect.fnUntraced(function* (
     principal: Seller,
     { line_items, mode }: CreateCheckoutSession,
     refusal: ProviderRequestRefused
@@ -71,6 +65,14 @@ const make = Effect.gen(function* () {
         : "must be payment here: no price in `line_items` is recurring, and the mode subscription needs a recurring price"
     return yield* requestRefused({ ...refusal, fields: ["mode"] }, () => reason)
   })
+
+const make = Effect.gen(function* () {
+  const provider = yield* Provider
+  const accounts = yield* Accounts
+  const prices = yield* Prices
+  const returnUrls = yield* ReturnUrls
+  const soldItems = yield* makeSoldItemsRepo
+  const explainRefusal = makeExplainRefusal(prices)
 
   /**
    * Creates a session and records the items it sells. Payers return to the organization's own pages or else the

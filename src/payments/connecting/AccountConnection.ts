@@ -27,17 +27,12 @@ export interface Connection {
   readonly dependents: Dependents | null
 }
 
-const make = Effect.fnUntraced(function* (publicUrl: string) {
-  const sql = yield* SqlClient.SqlClient
+/** Reads the account's status at the provider; falls back to the last reported one. */
+const makeReadStatus = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts
-  const policy = yield* makeConnectingPolicy
   const repo = yield* makeConnectingRepo
-  const authorizations = yield* makeAuthorizations(publicUrl)
-  const onboarding = yield* makeOnboarding(publicUrl, authorizations.endPending)
-
-  /** Reads the account's status at the provider; falls back to the last reported one. */
-  const readStatus = Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
+  return Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
     const read = yield* accounts.use(tenant, provider.retrieveAccount).pipe(
       Effect.flatMap((account) =>
         Either.mapLeft(
@@ -56,6 +51,16 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
       ? { status: read.value, current: true }
       : { status: Option.getOrNull(yield* repo.reportedStatus(tenant, accountId)), current: false }
   })
+})
+
+const make = Effect.fnUntraced(function* (publicUrl: string) {
+  const sql = yield* SqlClient.SqlClient
+  const accounts = yield* Accounts
+  const policy = yield* makeConnectingPolicy
+  const repo = yield* makeConnectingRepo
+  const readStatus = yield* makeReadStatus
+  const authorizations = yield* makeAuthorizations(publicUrl)
+  const onboarding = yield* makeOnboarding(publicUrl, authorizations.endPending)
 
   /** With its current status at the provider, or the last reported one if that can't be read. */
   const show = Effect.fn("AccountConnection.show")(function* (tenant: Tenant) {

@@ -68,7 +68,7 @@ describe("the OpenAPI document, as generators read it", () => {
     expect(patterns.length).toBeGreaterThan(15)
     for (const pattern of patterns) {
       expect(() => new RegExp(pattern, "v"), pattern).not.toThrow()
-      expect(pattern).not.toMatch(/\(\?<?[=!]/)
+      expect(pattern).not.toMatch(/\(\?<?[=!]|\\[pP]\{/)
     }
   })
 

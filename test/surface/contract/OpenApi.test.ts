@@ -378,16 +378,8 @@ onSharedService("the documents", (it) => {
     expect(taken.filter((object) => object["additionalProperties"] !== false)).toEqual([])
   })
 
-  it.effect("can be read by other languages' tools: portable patterns, no ids, no library's names", function* () {
+  it.effect("can be read by other languages' tools: no ids, no library's names", function* () {
     const { json, text } = yield* document
-    const patterns = [...text.matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(([, quoted]) =>
-      String(JSON.parse(quoted ?? '""'))
-    )
-    expect(patterns.length).toBeGreaterThan(20)
-    for (const pattern of patterns) {
-      expect(pattern).not.toMatch(/\\[pP]\{/)
-      expect(() => new RegExp(pattern, "u")).not.toThrow()
-    }
     expect(text).not.toContain('"$id"')
     expect(text).not.toContain('"patternProperties"')
     expect(text).not.toMatch(/"title":"(?:unknown|int|finite|maxItems|nonNegative)/)

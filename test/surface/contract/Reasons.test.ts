@@ -244,8 +244,6 @@ describe("a refused field", () => {
 
   it.each([
     [price, { unit_amount: 15.5 }, "unit_amount", /^must be a whole number from 0 to \d+ in the smallest unit/],
-    [price, { unit_amount: 15.5 }, "unit_amount", /; got 15\.5$/],
-    [price, { unit_amount: "15.00" }, "unit_amount", /; got "15\.00", a string$/],
     [price, { unit_amount: "R$ 15,00" }, "unit_amount", /; got "R\$ 15,00", a string$/],
     [price, { unit_amount: null }, "unit_amount", /; got null$/],
     [price, { unit_amount: [1500] }, "unit_amount", /; it is an array$/],
@@ -263,15 +261,8 @@ describe("a refused field", () => {
     ],
     [price, { nickname: "🎁".repeat(251) }, "nickname", /; it has 251 characters$/],
     [price, { nickname: "" }, "nickname", /; it is empty$/],
-    [price, { currency: "BRL" }, "currency", /^must be a lowercase ISO 4217 code, such as brl; got "BRL"$/],
     [price, { tax_behavior: "Inclusive" }, "tax_behavior", /; got "Inclusive"; did you mean inclusive\?$/],
     [price, { nickname: "x" }, "product", /^is missing; a price needs it or product_data$/],
-    [
-      endpoint,
-      { events: ["payment.suceeded"] },
-      "events.0",
-      /; got "payment\.suceeded"; did you mean payment\.succeeded\?$/
-    ],
     [endpoint, { events: ["payout.paid", "payout.paid"] }, "events", /; payout\.paid appears more than once$/],
     [endpoint, { name: "  " }, "name", /^must be text of 1 to 100 characters/],
     [endpoint, "text", "", /^must be an object with name, url and events; it is a string$/],

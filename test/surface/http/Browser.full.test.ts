@@ -4,17 +4,15 @@ import { Browser, browserNote, hasBrowser } from "../../harness/Browser.ts"
 import { makeConsumer } from "../../harness/Consumer.ts"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
 import { onService, TestService } from "../../harness/TestService.ts"
+import { posting } from "./Payments.ts"
 
 /** A session for two coffees, and a consumer that is told of its payment. */
 const checkout = Effect.gen(function* () {
-  const { organization, request } = yield* TestService
+  const service = yield* TestService
+  const { id: organizationId, testKey: key } = service.organization
   const consumer = yield* makeConsumer
   const post = (path: string, body: unknown) =>
-    request("POST", `/v2/organizations/${organization.id}${path}`, {
-      key: organization.testKey,
-      headers: { "idempotency-key": crypto.randomUUID() },
-      body
-    }).pipe(Effect.map((answer) => answer.json))
+    Effect.map(posting(service, { organizationId, key })(path, body), ({ json }) => json)
   yield* post("/integrations/endpoints", { name: "Shop", url: consumer.url, events: ["checkout.completed"] })
   const product = yield* post("/provider/products", { name: 'Coffee <b>"bold"</b>' })
   const price = yield* post("/provider/prices", { product: product["id"], currency: "brl", unit_amount: 1500 })

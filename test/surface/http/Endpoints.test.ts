@@ -22,8 +22,9 @@ const newCaller = Effect.gen(function* () {
   const path = `/v2/organizations/${id}/integrations/endpoints`
   const send = (method: string, suffix = "", options: RequestOptions = {}) =>
     request(method, `${path}${suffix}`, { key, headers: { "idempotency-key": randomUUID() }, ...options })
-  const create = (body: Readonly<Record<string, unknown>> = {}) =>
+  const create = (body: Readonly<Record<string, unknown>> = {}, by = key) =>
     send("POST", "", {
+      key: by,
       body: { name: "Orders", url: "http://localhost:1/hook", events: ["payment.succeeded"], ...body }
     })
   return { id, key, send, create }
@@ -219,7 +220,7 @@ onSharedService("endpoints", (it) => {
   })
 
   it.effect("are at most 16 per organization and environment, also when 20 are made at once", function* () {
-    const { makeKey, request } = yield* TestService
+    const { makeKey } = yield* TestService
     const { create, id, send } = yield* newCaller
     const answers = yield* Effect.all(
       Array.from({ length: 20 }, (_, n) => create({ name: `Endpoint ${n}` })),
@@ -230,59 +231,37 @@ onSharedService("endpoints", (it) => {
       expectFailure(answer, { status: 409, code: "endpoint_limit_reached", fields: [] })
     }
     expect(listed((yield* send("GET")).json)).toHaveLength(16)
-    const live = yield* request("POST", `/v2/organizations/${id}/integrations/endpoints`, {
-      key: yield* makeKey(id, ["webhook-endpoints:*"], { mode: "live" }),
-      headers: { "idempotency-key": randomUUID() },
-      body: { name: "Live", url: "https://93.184.215.14/hook", events: ["payment.failed"] }
-    })
+    const live = yield* create(
+      { url: "https://93.184.215.14/hook" },
+      yield* makeKey(id, ["webhook-endpoints:*"], { mode: "live" })
+    )
     expect(live.status, live.text).toBe(200)
     expect(live.json["environment"]).toBe("production")
   })
 
   it.effect("have no local destinations in production, whatever the setting says", function* () {
-    const { organization, request } = yield* TestService
+    const { makeKey } = yield* TestService
+    const { create, id } = yield* newCaller
+    const live = yield* makeKey(id, ["webhook-endpoints:*"], { mode: "live" })
     for (const url of ["http://localhost:1/hook", "https://localhost/hook", "https://127.0.0.1/hook"]) {
-      const answer = yield* request("POST", `/v2/organizations/${organization.id}/integrations/endpoints`, {
-        key: organization.liveKey,
-        headers: { "idempotency-key": randomUUID() },
-        body: { name: "Live", url, events: ["payment.failed"] }
-      })
-      expectFailure(answer, { status: 422, code: "destination_rejected", fields: ["url"] }, url)
+      expectFailure(yield* create({ url }, live), { status: 422, code: "destination_rejected", fields: ["url"] }, url)
     }
   })
 })
 
+/** One for each reason; test/engine/DestinationUrl.test.ts has every form of each. */
 const rejected = [
   "http://shop.example/hook",
-  "ftp://shop.example/hook",
   "shop.example/hook",
   "https://shop.example:8443/hook",
-  "https://shop.example:80/hook",
   "https://user:pa55word@shop.example/hook",
-  "https://user@shop.example/hook",
   "https://shop.example/hook?token=abc",
-  "https://shop.example/hook?",
   "https://shop.example/hook#top",
   "https://localhost/hook",
   "http://localhost:8080/hook",
-  "https://intranet/hook",
-  "https://printer.local/hook",
-  "https://127.0.0.1/hook",
   "https://2130706433/hook",
-  "https://0x7f.1/hook",
-  "https://10.0.0.1/hook",
-  "https://172.16.0.1/hook",
-  "https://192.168.1.1/hook",
-  "https://100.64.0.1/hook",
   "https://169.254.169.254/latest/meta-data",
-  "https://224.0.0.1/hook",
-  "https://0.0.0.0/hook",
-  "https://[::1]/hook",
-  "https://[::ffff:127.0.0.1]/hook",
-  "https://[::ffff:a00:1]/hook",
-  "https://[64:ff9b::a00:1]/hook",
-  "https://[fe80::1]/hook",
-  "https://[fd00::1]/hook"
+  "https://[::ffff:127.0.0.1]/hook"
 ]
 
 onService({ roles: { api: true, worker: false }, allowLocalDestinations: false })("destinations", (it) => {

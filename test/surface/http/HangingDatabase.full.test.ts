@@ -1,22 +1,14 @@
 import { randomBytes } from "node:crypto"
-import { Context, Deferred, Effect, Fiber, Option, Redacted } from "effect"
+import { Context, Deferred, Effect, Fiber, Redacted } from "effect"
 import { Keys } from "../../../src/identity/keys/Keys.ts"
 import { cuttableLine } from "../../harness/CuttableLine.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
-import { onService, TestService, testReturnUrls } from "../../harness/TestService.ts"
+import { onService, TestService } from "../../harness/TestService.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 import { expectFailure } from "./Refusals.ts"
-import { makeOrganization, startService } from "./StartedService.ts"
+import { makeOrganization, providerAt, startService } from "./StartedService.ts"
 
-const provider = {
-  sandbox: Option.some({
-    secretKey: Redacted.make("sk_test_hanging"),
-    webhookSecrets: [Redacted.make("whsec_hanging")] as const
-  }),
-  production: Option.none(),
-  apiUrl: Option.some(new URL("http://127.0.0.1:9")),
-  ...testReturnUrls
-}
+const provider = providerAt("http://127.0.0.1:9")
 
 const permissions = ["webhook-endpoints:read"] as const
 

@@ -1,22 +1,12 @@
 import { randomUUID } from "node:crypto"
-import { expect, it as test } from "@effect/vitest"
-import { Context, Effect, Fiber, Option, Redacted } from "effect"
-import { Accounts } from "../../../src/payments/Accounts.ts"
+import { Effect, Fiber } from "effect"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
-import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
-import {
-  type Answer,
-  inDatabase,
-  onService,
-  type RequestOptions,
-  TestService,
-  testReturnUrls,
-  testWebhookSecret
-} from "../../harness/TestService.ts"
-import { makeScriptedProvider, replying } from "../../payments/ScriptedProvider.ts"
+import { type Answer, inDatabase, onService, type RequestOptions, TestService } from "../../harness/TestService.ts"
+import { expect, layer } from "../../harness/Tests.ts"
+import { replying } from "../../payments/ScriptedProvider.ts"
+import { ScriptedService, scriptedTenant } from "../../payments/ScriptedService.ts"
 import { expectFailure } from "./Refusals.ts"
 import { idOf } from "./Samples.ts"
-import { makeOrganization, startService } from "./StartedService.ts"
 
 const P = "/provider"
 const endpoints = "/integrations/endpoints"
@@ -288,42 +278,20 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 1 })("a request 
   })
 })
 
-/** The service on a provider that does what the test says. */
+/** A tenant of a provider that does what the test says. */
 const scripted = Effect.gen(function* () {
-  const { url: databaseUrl } = yield* createMigratedDatabase
-  const provider = yield* makeScriptedProvider
-  const service = yield* startService({
-    databaseUrl,
-    provider: {
-      sandbox: Option.some({
-        secretKey: Redacted.make("sk_test_scripted"),
-        webhookSecrets: [Redacted.make(testWebhookSecret)]
-      }),
-      production: Option.none(),
-      apiUrl: Option.some(provider.url),
-      ...testReturnUrls
-    }
-  })
-  const organization = yield* makeOrganization(service.services, { name: "scripted" })
-  provider.behave(replying(200, { object: "list", data: [], has_more: false, id: "acct_1234567890123456" }))
-  yield* Context.get(service.services, Accounts).link(
-    { organizationId: organization.id, environment: "sandbox" },
-    "acct_1234567890123456"
-  )
+  const { provider } = yield* ScriptedService
+  const { calls, send } = yield* scriptedTenant
   const create = (idempotencyKey: string, name = "Coffee") =>
-    service.request("POST", `/v2/organizations/${organization.id}/provider/products`, {
-      key: organization.key,
-      headers: { "idempotency-key": idempotencyKey },
-      body: { name }
-    })
-  const creations = () => provider.calls.filter(({ method, path }) => method === "POST" && path === "/v1/products")
+    send("POST", "/products", { headers: { "idempotency-key": idempotencyKey }, body: { name } })
+  const creations = () => calls().filter(({ method, path }) => method === "POST" && path === "/v1/products")
   return { provider, create, creations }
 })
 
 const product = { id: "prod_Q1w2E3r4T5y6", object: "product", name: "Coffee" }
 
-test.scopedLive("a request that the provider is slow with is in progress, and replayed when it is done", () =>
-  Effect.gen(function* () {
+layer(ScriptedService.layer())("a request that the provider is asked for", (it) => {
+  it.scoped("is in progress while the provider is slow, and replayed when it is done", function* () {
     const { create, creations, provider } = yield* scripted
     const idempotencyKey = randomUUID()
     const answers: Array<() => void> = []
@@ -342,10 +310,8 @@ test.scopedLive("a request that the provider is slow with is in progress, and re
     expect(isReplay(again)).toBe(true)
     expect(creations()).toHaveLength(1)
   })
-)
 
-test.scopedLive("what the provider failed with is not kept; the repeat reaches it under the same derived key", () =>
-  Effect.gen(function* () {
+  it.scoped("is not kept if the provider failed; the repeat reaches it under the same derived key", function* () {
     const { create, creations, provider } = yield* scripted
     const idempotencyKey = randomUUID()
     const failures = [
@@ -367,10 +333,8 @@ test.scopedLive("what the provider failed with is not kept; the repeat reaches i
     expect([...keys][0]).toMatch(/^[0-9a-f]{64}$/)
     expect([...keys]).not.toContain(idempotencyKey)
   })
-)
 
-test.scopedLive("what the provider answered is kept where it is an answer: 402 and 404, not 422", () =>
-  Effect.gen(function* () {
+  it.scoped("is kept if the provider answered it: 402 and 404, not 422", function* () {
     const { create, creations, provider } = yield* scripted
     const refusals = [
       [402, true, replying(402, { error: { type: "card_error", code: "card_declined", message: "Declined." } })],
@@ -397,4 +361,4 @@ test.scopedLive("what the provider answered is kept where it is an answer: 402 a
       if (kept) expect(second.text).toBe(first.text)
     }
   })
-)
+})

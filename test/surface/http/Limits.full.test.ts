@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { BlockList } from "node:net"
 import { HttpServerRequest } from "@effect/platform"
 import { expect, vi } from "@effect/vitest"
-import { Context, Duration, Effect, Fiber, Layer, Redacted, Ref } from "effect"
+import { Context, Duration, Effect, Fiber, Layer, Predicate, Redacted, Ref } from "effect"
 import pg from "pg"
 import { Keys, presentedKey } from "../../../src/identity/keys/Keys.ts"
 import type { Grant } from "../../../src/identity/keys/Permissions.ts"
@@ -378,30 +378,28 @@ const statementsDuring = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     const { clock, sql } = yield* TestService
     // Other suites of this test worker have services of their own, which clean up now and then
     const [own] = yield* sql<{ name: string }>`SELECT current_database() AS name`
-    const query = pg.Client.prototype.query
-    const sent: Array<string> = []
-    const spy = vi.spyOn(pg.Client.prototype, "query").mockImplementation(function (
-      this: pg.Client,
-      ...args: ReadonlyArray<unknown>
-    ) {
-      const [first] = args
-      const text = typeof first === "object" && first !== null && "text" in first ? first.text : first
-      const isOwn = this.database === own?.name
-      // Also those are no request's that write times of use every half minute
-      const asks = typeof text === "string" && /payments\.(rate_limits|api_keys|sessions)/.test(text)
-      if (isOwn && asks && !text.includes("SET last_used_at")) sent.push(text)
-      // The many overloads of `query` come down to its arguments as they are
-      return Reflect.apply(query, this, args)
-    } as pg.Client["query"])
-    clock.hold(true)
-    const answer = yield* Effect.ensuring(
-      effect,
+    return yield* Effect.acquireUseRelease(
       Effect.sync(() => {
-        spy.mockRestore()
-        clock.hold(false)
-      })
+        clock.hold(true)
+        return vi.spyOn(pg.Client.prototype, "query")
+      }),
+      (spy) =>
+        Effect.map(effect, (answer) => ({
+          answer,
+          sent: spy.mock.calls
+            .filter((_, index) => Object(spy.mock.contexts[index]).database === own?.name)
+            .map(([query]: ReadonlyArray<unknown>) => String(Predicate.hasProperty(query, "text") ? query.text : query))
+            // Also those are no request's that write times of use every half minute
+            .filter(
+              (text) => /payments\.(rate_limits|api_keys|sessions)/.test(text) && !text.includes("SET last_used_at")
+            )
+        })),
+      (spy) =>
+        Effect.sync(() => {
+          spy.mockRestore()
+          clock.hold(false)
+        })
     )
-    return { answer, sent }
   })
 
 onLimited("the tokens of a busy key", (it) => {

@@ -3,7 +3,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { onSharedService, type RequestOptions, TestService } from "../../harness/TestService.ts"
 import { newTenant } from "../../payments/ConnectedTenant.ts"
-import { makePrice, pay } from "./Payments.ts"
+import { makePrice, pay, posting } from "./Payments.ts"
 import { idOf } from "./Samples.ts"
 
 /**
@@ -19,10 +19,10 @@ const openShop = Effect.gen(function* () {
   const owner = { organizationId: tenant.id, key }
   const price = yield* makePrice(service, owner)
   const session = (yield* pay(service, { ...owner, priceId: price })).json
-  const endpoint = yield* service.request("POST", `/v2/organizations/${tenant.id}/integrations/endpoints`, {
-    key,
-    headers: { "idempotency-key": randomUUID() },
-    body: { name: "Shop", url: "http://127.0.0.1:9/events", events: ["payment.succeeded", "checkout.completed"] }
+  const endpoint = yield* posting(service, owner)("/integrations/endpoints", {
+    name: "Shop",
+    url: "http://127.0.0.1:9/events",
+    events: ["payment.succeeded", "checkout.completed"]
   })
   yield* tenant.post("/products", { name: "Coffee" }, "used-before")
   return {

@@ -1,28 +1,17 @@
-import { createHmac } from "node:crypto"
 import { chmod, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Effect, Exit, Option, Redacted, Scope } from "effect"
+import { Effect, Exit, Scope } from "effect"
 import { destroyEmbeddedPostgres, startEmbeddedPostgres } from "../../../src/platform/storage/EmbeddedPostgres.ts"
 import { eventuallyIs } from "../../harness/Eventually.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
-import { testReturnUrls } from "../../harness/TestService.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
+import { notification, signature } from "../../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
-import { makeOrganization, startService } from "./StartedService.ts"
+import { makeOrganization, providerAt, startService } from "./StartedService.ts"
 
-const webhookSecret = "whsec_outagenotifications"
-
-/** A provider that nobody answers for: none of these tests may need it. */
-const provider = {
-  sandbox: Option.some({
-    secretKey: Redacted.make("sk_test_outage"),
-    webhookSecrets: [Redacted.make(webhookSecret)] as const
-  }),
-  production: Option.none(),
-  apiUrl: Option.some(new URL("http://127.0.0.1:9")),
-  ...testReturnUrls
-}
+/** Nobody answers for it: none of these tests may need it. */
+const provider = providerAt("http://127.0.0.1:9")
 
 const temporaryDirectory = Effect.acquireRelease(
   Effect.promise(async () => {
@@ -39,18 +28,8 @@ const temporaryDirectory = Effect.acquireRelease(
 )
 
 const signedNotification = () => {
-  const body = JSON.stringify({
-    id: "evt_outage",
-    object: "event",
-    type: "payment_intent.succeeded",
-    created: Math.floor(Date.now() / 1000),
-    livemode: false,
-    account: "acct_unlinked",
-    data: { object: { id: "pi_1", object: "payment_intent", amount_received: 1, currency: "brl", metadata: {} } }
-  })
-  const time = Math.floor(Date.now() / 1000)
-  const signature = createHmac("sha256", webhookSecret).update(`${time}.${body}`).digest("hex")
-  return { raw: body, headers: { "stripe-signature": `t=${time},v1=${signature}` } }
+  const raw = notification("acct_unlinked")
+  return { raw, headers: { "stripe-signature": signature(raw) } }
 }
 
 describe("without its database the service", () => {

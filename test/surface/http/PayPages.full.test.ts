@@ -1,22 +1,21 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import type { BrowserContext, Page } from "playwright-core"
+import type { BrowserContext } from "playwright-core"
+import { colourRules, expectAccessible } from "../../harness/Accessibility.ts"
 import { Browser, browserNote, hasBrowser } from "../../harness/Browser.ts"
 import { makeConsumer } from "../../harness/Consumer.ts"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
 import { onService, TestService, testPublicUrl } from "../../harness/TestService.ts"
 import { png } from "../../payments/images/Pictures.ts"
+import { posting } from "./Payments.ts"
 
 /** A page with a choice of quantities, and two consumers: one of that page's sales, one of another page's. */
 const selling = Effect.gen(function* () {
-  const { organization, request } = yield* TestService
-  const post = (path: string, body: unknown) =>
-    request("POST", `/v2/organizations/${organization.id}${path}`, {
-      key: organization.testKey,
-      headers: { "idempotency-key": randomUUID() },
-      body
-    }).pipe(Effect.map((answer) => answer.json))
+  const service = yield* TestService
+  const { organization, request } = service
+  const tenant = { organizationId: organization.id, key: organization.testKey }
+  const post = (path: string, body: unknown) => Effect.map(posting(service, tenant)(path, body), ({ json }) => json)
   const product = yield* post("/provider/products", { name: 'Coffee <b>"bold"</b>' })
   const price = yield* post("/provider/prices", { product: product["id"], currency: "brl", unit_amount: 1500 })
   const image = yield* request("POST", `/v2/organizations/${organization.id}/provider/product-images`, {
@@ -64,26 +63,6 @@ const openPage = async (browser: BrowserContext, baseUrl: string, emulatorUrl: s
   return { page, complaints, elsewhere }
 }
 
-/** The smallest contrast of text to its background, by the formula of WCAG 2.2. */
-const leastContrast = (page: Page): Promise<number> =>
-  page.evaluate(`(() => {
-    const channel = (value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4)
-    const rgb = (color) => color.match(/[\\d.]+/g).map(Number)
-    const luminance = (color) => {
-      const [r, g, b] = rgb(color).map((value) => channel(value / 255))
-      return 0.2126 * r + 0.7152 * g + 0.0722 * b
-    }
-    const backOf = (element) => {
-      const color = getComputedStyle(element).backgroundColor
-      return rgb(color)[3] === 0 ? backOf(element.parentElement) : color
-    }
-    const texts = [...document.querySelectorAll("body *")].filter((element) => element.innerText && element.children.length === 0)
-    return Math.min(...texts.map((element) => {
-      const [light, dark] = [luminance(getComputedStyle(element).color), luminance(backOf(element))].sort((a, b) => b - a)
-      return (light + 0.05) / (dark + 0.05)
-    }))
-  })()`)
-
 onService()(`checkout pages in a browser${browserNote}`, (it) => {
   it.layer(Browser.layer)((it) => {
     it.scoped.skipIf(!hasBrowser)(
@@ -98,7 +77,7 @@ onService()(`checkout pages in a browser${browserNote}`, (it) => {
           await page.goto(String(sold["url"]))
           for (const scheme of ["light", "dark"] as const) {
             await page.emulateMedia({ colorScheme: scheme })
-            expect(await leastContrast(page), scheme).toBeGreaterThanOrEqual(4.5)
+            await expectAccessible(page, colourRules)
           }
           await page.getByRole("note").getByText("Test page.").waitFor()
           expect(await page.title()).toMatch(/^Test: Beans/)

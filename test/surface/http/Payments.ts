@@ -17,23 +17,31 @@ interface Tenant {
   readonly key: string
 }
 
+/** Sends what creates something, under a new idempotency key. */
+export const posting =
+  ({ request }: Pick<TestService["Type"], "request">, { key, organizationId }: Tenant) =>
+  (path: string, body?: unknown) =>
+    request("POST", `/v2/organizations/${organizationId}${path}`, {
+      key,
+      headers: { "idempotency-key": randomUUID() },
+      body
+    })
+
 /** Pays for a price in a checkout session of this mode; answers the session as it is then. */
 export const pay = Effect.fnUntraced(function* (
-  { request }: Pick<TestService["Type"], "request">,
+  service: Pick<TestService["Type"], "request">,
   tenant: Tenant & { readonly priceId: string },
   mode: "payment" | "subscription" = "payment"
 ) {
-  const path = `/v2/organizations/${tenant.organizationId}/provider/checkout/sessions`
-  const created = yield* request("POST", path, {
-    key: tenant.key,
-    headers: { "idempotency-key": randomUUID() },
-    body: { mode, line_items: [{ price: tenant.priceId, quantity: 1 }] }
-  })
+  const path = "/provider/checkout/sessions"
+  const body = { mode, line_items: [{ price: tenant.priceId, quantity: 1 }] }
+  const created = yield* posting(service, tenant)(path, body)
   const page = textOf(created, "url")
   yield* Effect.promise(() =>
     fetch(page, { method: "POST", body: new URLSearchParams({ action: "pay" }), redirect: "manual" })
   )
-  const paid = yield* request("GET", `${path}/${textOf(created, "id")}`, { key: tenant.key })
+  const session = `/v2/organizations/${tenant.organizationId}${path}/${textOf(created, "id")}`
+  const paid = yield* service.request("GET", session, { key: tenant.key })
   if (paid.json["status"] !== "complete") {
     throw new Error(`The session was not paid: ${paid.text}`)
   }
@@ -42,18 +50,13 @@ export const pay = Effect.fnUntraced(function* (
 
 /** A product and a price in the tenant's catalog, by the service; recurring where it says so. */
 export const makePrice = Effect.fnUntraced(function* (
-  { request }: Pick<TestService["Type"], "request">,
-  { key, organizationId }: Tenant,
+  service: Pick<TestService["Type"], "request">,
+  tenant: Tenant,
   more: Readonly<Record<string, unknown>> = {}
 ) {
-  const post = (path: string, body: unknown) =>
-    request("POST", `/v2/organizations/${organizationId}/provider${path}`, {
-      key,
-      headers: { "idempotency-key": randomUUID() },
-      body
-    })
-  const product = textOf(yield* post("/products", { name: "Coffee" }), "id")
-  return textOf(yield* post("/prices", { product, currency: "brl", unit_amount: 1500, ...more }), "id")
+  const post = posting(service, tenant)
+  const product = textOf(yield* post("/provider/products", { name: "Coffee" }), "id")
+  return textOf(yield* post("/provider/prices", { product, currency: "brl", unit_amount: 1500, ...more }), "id")
 })
 
 /** A payment with a refund of a cent, a dispute, two subscriptions with a customer, and a payout of a tenant. */
@@ -70,11 +73,7 @@ export const makeMoney = Effect.fnUntraced(function* (
   )
   const monthly = yield* makePrice(service, tenant, { recurring: { interval: "month" } })
   const subscribed = yield* pay(service, { ...tenant, priceId: monthly }, "subscription")
-  const refunded = yield* request("POST", `/v2/organizations/${tenant.organizationId}/provider/refunds`, {
-    key: tenant.key,
-    headers: { "idempotency-key": randomUUID() },
-    body: { payment_intent: paymentIntentId, amount: 1 }
-  })
+  const refunded = yield* posting(service, tenant)("/provider/refunds", { payment_intent: paymentIntentId, amount: 1 })
   const [linked] = yield* sql<{ accountId: string }>`
     SELECT account_id AS "accountId" FROM payments.provider_accounts
     WHERE organization_id = ${tenant.organizationId} AND environment = 'sandbox'`

@@ -1,12 +1,11 @@
 import { randomUUID } from "node:crypto"
-import { Context, Effect, Option, Redacted } from "effect"
+import { Context, Effect } from "effect"
 import { Accounts } from "../../../src/payments/Accounts.ts"
 import { type LogLine, LogLines } from "../../../src/platform/telemetry/LogLines.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
-import { testReturnUrls, testWebhookSecret } from "../../harness/TestService.ts"
 import { expect, it } from "../../harness/Tests.ts"
 import { makeScriptedProvider, replying } from "../../payments/ScriptedProvider.ts"
-import { makeOrganization, startService } from "./StartedService.ts"
+import { makeOrganization, providerAt, startService } from "./StartedService.ts"
 
 const secret = "sk_test_4eC39HqLyjWDarjtT1zdp7dc"
 
@@ -15,15 +14,7 @@ const scene = Effect.gen(function* () {
   const scripted = yield* makeScriptedProvider
   const lines: Array<LogLine> = []
   const { url: databaseUrl } = yield* createMigratedDatabase
-  const service = yield* startService({
-    databaseUrl,
-    provider: {
-      sandbox: Option.some({ secretKey: Redacted.make(secret), webhookSecrets: [Redacted.make(testWebhookSecret)] }),
-      production: Option.none(),
-      apiUrl: Option.some(scripted.url),
-      ...testReturnUrls
-    }
-  }).pipe(
+  const service = yield* startService({ databaseUrl, provider: providerAt(scripted.url, secret) }).pipe(
     Effect.provideService(LogLines, { writes: () => true, requests: true, write: (line) => void lines.push(line) })
   )
   const { id, key } = yield* makeOrganization(service.services, { name: "refused" })

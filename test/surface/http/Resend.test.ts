@@ -193,33 +193,18 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
 
   const set = (columns: string) => (sql: SqlClient.SqlClient, id: string) =>
     sql`UPDATE payments.deliveries SET ${sql.literal(columns)} WHERE id = ${id}`
-  const refusals = [
-    {
-      what: "is queued",
-      code: "delivery_not_failed",
-      change: (sql: SqlClient.SqlClient, id: string) => queueAgain(sql, sql`id = ${id}`)
-    },
-    { what: "was delivered", code: "delivery_not_failed", change: set("state = 'delivered'") },
-    { what: "has had its 12 attempts", code: "delivery_retry_limit_reached", change: set("attempt_count = 12") },
-    {
-      what: "was made more than 72 hours ago",
-      code: "delivery_window_expired",
-      change: set("created_at = now() - interval '72 hours 1 second'")
-    },
-    {
-      what: "has had its 12 attempts and is too old",
-      code: "delivery_retry_limit_reached",
-      change: set("attempt_count = 12, created_at = now() - interval '80 hours'")
-    },
-    {
-      what: "went to an endpoint that is deleted",
-      code: "endpoint_deleted",
-      change: (sql: SqlClient.SqlClient, id: string) => sql`
-        UPDATE payments.endpoints SET deleted_at = now()
-        WHERE id = (SELECT endpoint_id FROM payments.deliveries WHERE id = ${id})`
-    }
-  ]
-  for (const { change, code, what } of refusals) {
+  const deleteEndpoint = (sql: SqlClient.SqlClient, id: string) => sql`
+    UPDATE payments.endpoints SET deleted_at = now()
+    WHERE id = (SELECT endpoint_id FROM payments.deliveries WHERE id = ${id})`
+  const tooOld = "created_at = now() - interval '72 hours 1 second'"
+  for (const [what, code, change] of [
+    ["is queued", "delivery_not_failed", (sql: SqlClient.SqlClient, id: string) => queueAgain(sql, sql`id = ${id}`)],
+    ["was delivered", "delivery_not_failed", set("state = 'delivered'")],
+    ["has had its 12 attempts", "delivery_retry_limit_reached", set("attempt_count = 12")],
+    ["was made more than 72 hours ago", "delivery_window_expired", set(tooOld)],
+    ["has had its 12 attempts and is too old", "delivery_retry_limit_reached", set(`attempt_count = 12, ${tooOld}`)],
+    ["went to an endpoint that is deleted", "endpoint_deleted", deleteEndpoint]
+  ] as const) {
     it.effect(`is refused of a delivery that ${what}, which stays as it is`, function* () {
       const { sql } = yield* TestService
       const { id, tenant } = yield* failedDelivery()

@@ -12,7 +12,7 @@ import { endQueued } from "../../destinations/deliveries/StoredDeliveries.ts"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
 import { type Answer, type RequestOptions, TestService } from "../../harness/TestService.ts"
 import { png } from "../../payments/images/Pictures.ts"
-import { makeMoney } from "./Payments.ts"
+import { makeMoney, posting } from "./Payments.ts"
 
 /** Things of the provider's that the operations name by id, as they are called where there is no account. */
 const absentThings = {
@@ -380,11 +380,9 @@ export const makeThings = Effect.fnUntraced(function* (
   service: TestService["Type"],
   options: { readonly organizationId: string; readonly key: string; readonly environment?: "sandbox" | "production" }
 ) {
-  const { request, sql } = service
+  const { sql } = service
   const { environment = "sandbox", key, organizationId } = options
-  const base = `/v2/organizations/${organizationId}`
-  const post = (path: string, body: unknown) =>
-    Effect.map(request("POST", `${base}${path}`, { key, headers: { "idempotency-key": randomUUID() }, body }), idOf)
+  const post = (path: string, body: unknown) => Effect.map(posting(service, options)(path, body), idOf)
   const endpoint = { name: "Orders", url: "https://93.184.215.14/hook", events: ["payment.succeeded"] }
   const endpointId = yield* post("/integrations/endpoints", endpoint)
   const deletableEndpointId = yield* post("/integrations/endpoints", endpoint)

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { Webhook } from "standardwebhooks"
@@ -8,20 +7,16 @@ import { payment, received, withWorker } from "../../destinations/endpoints/Deli
 import { makeConsumer, type ReceivedRequest } from "../../harness/Consumer.ts"
 import { type Answer, onSharedService, TestService } from "../../harness/TestService.ts"
 import { makeTenant } from "../../inbound/Notifications.ts"
+import { posting } from "./Payments.ts"
 
 // The specification's own library verifies what arrives, as an integrator uses it: with the shown secret and no code
 
 const makeDestination = Effect.gen(function* () {
-  const { request } = yield* TestService
+  const service = yield* TestService
   const tenant = yield* makeTenant
   const consumer = yield* makeConsumer
-  const base = `/v2/organizations/${tenant.id}/integrations`
-  const send = (path: string, body?: unknown): Effect.Effect<Answer> =>
-    request("POST", `${base}${path}`, {
-      key: tenant.key,
-      headers: { "idempotency-key": randomUUID() },
-      ...(body === undefined ? {} : { body })
-    })
+  const send = (path: string, body?: unknown) =>
+    posting(service, { organizationId: tenant.id, key: tenant.key })(`/integrations${path}`, body)
   const created = yield* send("/endpoints", { name: "Standard", url: consumer.url, events: ["payment.succeeded"] })
   return { tenant, consumer, send, created, id: String(created.json["id"]) }
 })

@@ -12,7 +12,14 @@ import { Keys } from "../../../src/identity/keys/Keys.ts"
 import type { Grant } from "../../../src/identity/keys/Permissions.ts"
 import { Organizations } from "../../../src/identity/organizations/Organizations.ts"
 import type { OrganizationId } from "../../../src/platform/kit/Ids.ts"
-import { requestTo, type TestService, testPublicUrl, testSettings } from "../../harness/TestService.ts"
+import {
+  requestTo,
+  type TestService,
+  testPublicUrl,
+  testReturnUrls,
+  testSettings,
+  testWebhookSecret
+} from "../../harness/TestService.ts"
 
 /** A line of the service's log, with everything that would be written of it. */
 export interface LogLine {
@@ -45,6 +52,17 @@ const keepLog = (lines: Array<LogLine>) =>
     ),
     Logger.minimumLogLevel(LogLevel.All)
   )
+
+/** The sandbox of a provider at this address. */
+export const providerAt = (url: string | URL, secretKey = "sk_test_scripted") => ({
+  sandbox: Option.some({
+    secretKey: Redacted.make(secretKey),
+    webhookSecrets: [Redacted.make(testWebhookSecret)] as const
+  }),
+  production: Option.none(),
+  apiUrl: Option.some(new URL(url)),
+  ...testReturnUrls
+})
 
 export const startService = (
   options: Pick<ServiceOptions, "databaseUrl" | "databaseReadUrl" | "provider"> & {

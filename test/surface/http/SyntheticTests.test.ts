@@ -11,6 +11,7 @@ import { verifyWebhook } from "../../../src/webhooks/index.ts"
 import { makeDestination, payment, received, verifies, withWorker } from "../../destinations/endpoints/Delivering.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
+import { posting } from "./Payments.ts"
 import { expectFailure } from "./Refusals.ts"
 import { idOf, tenantData } from "./Samples.ts"
 import { makeOrganization } from "./StartedService.ts"
@@ -193,7 +194,7 @@ onSharedService("a synthetic test", (it) => {
 
   it.scoped("is refused with the plainest reason first, and changes nothing then", function* () {
     const service = yield* TestService
-    const { organization, request, sql } = service
+    const { organization, sql } = service
     const good = yield* makeDestination()
     const paused = yield* makeDestination()
     yield* paused.send("PATCH", "", { body: { active: false } })
@@ -207,10 +208,10 @@ onSharedService("a synthetic test", (it) => {
     const unlinked = yield* makeOrganization(service.services, { name: `org-${randomUUID()}` })
     const create = (organizationId: string, key: string, url: string) =>
       Effect.map(
-        request("POST", `/v2/organizations/${organizationId}/integrations/endpoints`, {
-          key,
-          headers: { "idempotency-key": randomUUID() },
-          body: { name: "Orders", url, events: ["payment.succeeded"] }
+        posting(service, { organizationId, key })("/integrations/endpoints", {
+          name: "Orders",
+          url,
+          events: ["payment.succeeded"]
         }),
         idOf
       )
@@ -218,11 +219,7 @@ onSharedService("a synthetic test", (it) => {
     const ofUnlinked = yield* create(unlinked.id, unlinked.key, "http://localhost:1/hook")
     const before = yield* tenantData(service)
     const attempt = (organizationId: string, id: string, key: string, type = "payment.succeeded") =>
-      request("POST", `/v2/organizations/${organizationId}/integrations/endpoints/${id}/test`, {
-        key,
-        headers: { "idempotency-key": randomUUID() },
-        body: { type }
-      })
+      posting(service, { organizationId, key })(`/integrations/endpoints/${id}/test`, { type })
     const { id, tenant, test } = good
     const notFound = { status: 404, code: "resource_not_found", fields: [] }
     const notConnected = { status: 409, code: "provider_account_not_connected", fields: [] }

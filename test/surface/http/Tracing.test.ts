@@ -9,6 +9,15 @@ import { expect, it } from "../../harness/Tests.ts"
 import { signature } from "../../inbound/Notifications.ts"
 import { makeOrganization, startService } from "./StartedService.ts"
 
+const provider = { sandbox: Option.none(), production: Option.none(), apiUrl: Option.none(), ...testReturnUrls }
+
+const toolCall = (name: string, args: Readonly<Record<string, unknown>>) => ({
+  jsonrpc: "2.0",
+  id: 1,
+  method: "tools/call",
+  params: { name, arguments: args }
+})
+
 /** The service under a tracer that takes every request, or none, for its traces. */
 const traced = (sampled: boolean, settings: Parameters<typeof startService>[0]["settings"] = {}) =>
   Effect.gen(function* () {
@@ -24,40 +33,29 @@ const traced = (sampled: boolean, settings: Parameters<typeof startService>[0]["
       context: (execution) => execution()
     })
     const { url: databaseUrl } = yield* createMigratedDatabase
-    const provider = { sandbox: Option.none(), production: Option.none(), apiUrl: Option.none(), ...testReturnUrls }
     const service = yield* startService({ databaseUrl, provider, settings }).pipe(Effect.withTracer(tracer))
     const { id, key } = yield* makeOrganization(service.services, { name: "traced" })
+    const during = Effect.fnUntraced(function* (asking: ReturnType<typeof service.request>) {
+      spans.length = 0
+      const answer = yield* asking
+      // The service looks after other things as well; those are of other traces
+      const request = spans.find(({ kind }) => kind === "server")
+      return { answer, request, spans: spans.filter(({ traceId }) => traceId === request?.traceId) }
+    })
     const requestSpan = (
       headers: Readonly<Record<string, string>>,
       { credential = key, method = "GET", path = `/v2/organizations/${id}/integrations/endpoints` } = {}
     ) =>
-      Effect.gen(function* () {
-        spans.length = 0
-        const { status } = yield* service.request(method, path, { key: credential, headers })
-        const span = spans.find(({ kind }) => kind === "server")
-        return {
-          status,
-          traceId: span?.traceId,
-          parent: Option.getOrUndefined(Option.flatMap(Option.fromNullable(span), ({ parent }) => parent)),
-          links: span?.links.map((link) => link.span)
-        }
-      })
-    const spansOf = (path: string, headers: Readonly<Record<string, string>> = {}) =>
-      Effect.gen(function* () {
-        spans.length = 0
-        const answer = yield* service.request("GET", `/v2/organizations/${id}/integrations/${path}`, { key, headers })
-        // The service looks after other things as well; those are of other traces
-        const request = spans.find(({ kind }) => kind === "server")
-        return { answer, request, spans: spans.filter(({ traceId }) => traceId === request?.traceId) }
-      })
+      Effect.map(during(service.request(method, path, { key: credential, headers })), ({ answer, request: span }) => ({
+        status: answer.status,
+        traceId: span?.traceId,
+        parent: Option.getOrUndefined(Option.flatMap(Option.fromNullable(span), ({ parent }) => parent)),
+        links: span?.links.map((link) => link.span)
+      }))
+    const spansOf = (path: string) =>
+      during(service.request("GET", `/v2/organizations/${id}/integrations/${path}`, { key }))
     const callTool = (name: string, args: Readonly<Record<string, unknown>>) =>
-      Effect.gen(function* () {
-        spans.length = 0
-        const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } }
-        const answer = yield* service.request("POST", "/mcp", { key, body })
-        const request = spans.find(({ kind }) => kind === "server")
-        return { answer, spans: spans.filter(({ traceId }) => traceId === request?.traceId) }
-      })
+      during(service.request("POST", "/mcp", { key, body: toolCall(name, args) }))
     return { spansOf, requestSpan, callTool, organizationId: id }
   })
 
@@ -76,13 +74,12 @@ it.scopedLive("a request that is traced has a span of its own and one of each st
 
 it.scopedLive("a tool's refusal has its code on the request's span and on its own, and fails neither", function* () {
   const { callTool } = yield* traced(true)
-  const { answer, spans } = yield* callTool("get_webhook_delivery", { deliveryId: randomUUID() })
+  const { answer, request, spans } = yield* callTool("get_webhook_delivery", { deliveryId: randomUUID() })
   for (const name of ["POST /mcp", "tools/call get_webhook_delivery"]) {
     const span = spans.find((one) => one.name === name)
     expect([name, span?.attributes.get("api.error.code")]).toEqual([name, "resource_not_found"])
     expect(span?.status).toMatchObject({ exit: { _tag: "Success" } })
   }
-  const request = spans.find(({ kind }) => kind === "server")
   expect(request?.attributes.get("request.id")).toBe(answer.headers.get("request-id"))
   expect(request?.attributes.get("gen_ai.tool.name")).toBe("get_webhook_delivery")
 })
@@ -158,7 +155,6 @@ const logged = (options: { readonly least: LineLevel; readonly requests: boolean
     const lines: Array<LogLine> = []
     const levels: ReadonlyArray<LineLevel> = ["INFO", "WARN", "ERROR"]
     const { url: databaseUrl } = yield* createMigratedDatabase
-    const provider = { sandbox: Option.none(), production: Option.none(), apiUrl: Option.none(), ...testReturnUrls }
     const service = yield* startService({ databaseUrl, provider }).pipe(
       Effect.provideService(LogLines, {
         writes: (level) => levels.indexOf(level) >= levels.indexOf(options.least),
@@ -205,10 +201,7 @@ it.scopedLive("a request has one log line, of what it was and came to, without q
 it.scopedLive("a tool's refusal, which HTTP answers 200, is a warning in the log, by tool, code and id", function* () {
   const { key, lines, service } = yield* logged({ least: "INFO", requests: true })
   const call = (name: string, args: Readonly<Record<string, unknown>>) =>
-    service.request("POST", "/mcp", {
-      key,
-      body: { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } }
-    })
+    service.request("POST", "/mcp", { key, body: toolCall(name, args) })
   const refused = yield* call("get_webhook_delivery", { deliveryId: randomUUID() })
   const unknown = yield* call("drop_tables", {})
   yield* call("list_webhook_endpoints", {})

@@ -1,8 +1,7 @@
 import { Button } from "../../components/Button.tsx"
 import { fieldsOf } from "../../components/Draft.ts"
-import { Checkbox, FieldGroup } from "../../components/Field.tsx"
+import { Checkbox, CountField, FieldGroup } from "../../components/Field.tsx"
 import type { Problems } from "../../components/Reader.ts"
-import { CountField } from "./CountField.tsx"
 import { emptyItem, type ItemDraft } from "./ItemDraft.ts"
 import { PriceField } from "./PriceField.tsx"
 

@@ -1,9 +1,23 @@
 import type { AnswerOf } from "../../api/Types.ts"
 import { Badge } from "../../components/Badge.tsx"
+import { Money } from "../../components/Money.tsx"
 import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
 import { useWorkspace } from "../../state/Session.ts"
-import { EventSummary } from "./EventSummary.tsx"
+import { moneyOf, subjectOf } from "./eventSummary.ts"
+
+export const EventSummary = ({ event }: { readonly event: unknown }) => {
+  const money = moneyOf(event)
+  const subject = subjectOf(event)
+  return (
+    <span class="event-summary">
+      {money === undefined ? null : <Money {...money} />}
+      {subject === undefined ? null : (
+        <code title={subject}>{subject.length > 24 ? `${subject.slice(0, 23)}…` : subject}</code>
+      )}
+    </span>
+  )
+}
 
 interface EventTableProps {
   readonly caption: string

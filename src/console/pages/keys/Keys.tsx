@@ -6,7 +6,7 @@ import { Button } from "../../components/Button.tsx"
 import { ConfirmButton } from "../../components/Dialog.tsx"
 import { Empty, Loaded } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
-import { Table } from "../../components/Table.tsx"
+import { actions, Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
 import { useSession } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
@@ -73,12 +73,7 @@ const KeyTable = ({ keys }: { readonly keys: ReadonlyArray<Key> }) => {
             </>
           )
         },
-        {
-          head: "Actions",
-          hidden: true,
-          align: "end",
-          cell: (key) => <Revoke {...key} />
-        }
+        { ...actions, cell: (key) => <Revoke {...key} /> }
       ]}
     />
   )

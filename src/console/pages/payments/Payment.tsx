@@ -2,6 +2,7 @@ import { useState } from "preact/hooks"
 import { useParams } from "wouter-preact"
 import { capitalized, numberAt, plainWords, textAt } from "../../api/Reading.ts"
 import { formatAmount } from "../../components/amounts.ts"
+import { StatusBadge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
 import { Id } from "../../components/Copy.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
@@ -17,7 +18,6 @@ import { Metadata } from "./Metadata.tsx"
 import { type Charge, type Dispute, type PaymentRecord, type Refund, readPayment } from "./PaymentRecord.ts"
 import { RefundDialog } from "./RefundDialog.tsx"
 import { SessionSection } from "./SessionSection.tsx"
-import { StatusBadge } from "./StatusBadge.tsx"
 import {
   chargeStatus,
   disputeStatus,

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact"
 import { call } from "../../api/Call.ts"
 import { textAt } from "../../api/Reading.ts"
+import { StatusBadge } from "../../components/Badge.tsx"
 import { Id } from "../../components/Copy.tsx"
 import { DayFields, SelectField } from "../../components/Field.tsx"
 import { Filters } from "../../components/Filters.tsx"
@@ -15,7 +16,6 @@ import { useUrlState } from "../../state/UrlState.ts"
 import { createdWithin } from "./Days.ts"
 import type { Charge, CheckoutSession, PaymentIntent } from "./PaymentRecord.ts"
 import { orderOf, SoldAt, soldOf } from "./Sale.tsx"
-import { StatusBadge } from "./StatusBadge.tsx"
 import { chargeStatus, intentStatus, methodOf, type Status, sessionStatus } from "./Statuses.ts"
 
 /** The page size of a list: larger if the page itself filters the objects, because the API has no such filter. */

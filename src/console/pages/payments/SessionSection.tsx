@@ -1,5 +1,6 @@
 import { call } from "../../api/Call.ts"
 import { itemsAt, numberAt, textAt } from "../../api/Reading.ts"
+import { StatusBadge } from "../../components/Badge.tsx"
 import { Copy, Id } from "../../components/Copy.tsx"
 import { ConfirmButton } from "../../components/Dialog.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
@@ -12,7 +13,6 @@ import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { Metadata } from "./Metadata.tsx"
 import type { CheckoutSession } from "./PaymentRecord.ts"
-import { StatusBadge } from "./StatusBadge.tsx"
 import { sessionStatus } from "./Statuses.ts"
 
 const answersOf = (session: CheckoutSession): ReadonlyArray<readonly [string, string]> =>

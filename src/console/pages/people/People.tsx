@@ -6,7 +6,7 @@ import { Button } from "../../components/Button.tsx"
 import { ConfirmButton } from "../../components/Dialog.tsx"
 import { Empty, Loaded } from "../../components/Loaded.tsx"
 import { Page, Section } from "../../components/Page.tsx"
-import { Table } from "../../components/Table.tsx"
+import { actions, Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
 import { useQuery } from "../../state/Query.ts"
 import { useSession, useWorkspace } from "../../state/Session.ts"
@@ -46,9 +46,7 @@ const Members = (props: { readonly onEdit: (member: Member) => void; readonly on
               { head: "Workspaces", cell: ({ environments }) => workspacesInWords(environments) },
               { head: "Since", cell: ({ joinedAt }) => <Time at={joinedAt} /> },
               {
-                head: "Actions",
-                hidden: true,
-                align: "end",
+                ...actions,
                 cell: (member) => (
                   <span class="row">
                     {manages(organization.role, member.role) ? (
@@ -116,12 +114,7 @@ const Invitations = ({ onInvite }: { readonly onInvite: () => void }) => {
                 },
                 { head: "Invited by", cell: ({ createdBy }) => authorName(createdBy) },
                 { head: "Until", cell: ({ expiresAt }) => <Time at={expiresAt} /> },
-                {
-                  head: "Actions",
-                  hidden: true,
-                  align: "end",
-                  cell: (invitation) => <RevokeInvitation {...invitation} />
-                }
+                { ...actions, cell: (invitation) => <RevokeInvitation {...invitation} /> }
               ]}
             />
           )

@@ -4,7 +4,7 @@ import { Button } from "../../components/Button.tsx"
 import { ConfirmButton } from "../../components/Dialog.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
-import { Table } from "../../components/Table.tsx"
+import { actions, Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
 import { useQuery, useSubmit } from "../../state/Query.ts"
 import { signOut, useSession } from "../../state/Session.ts"
@@ -67,12 +67,7 @@ export default function Sessions() {
               { head: "Last used", cell: ({ lastUsedAt }) => <Time at={lastUsedAt} relative /> },
               { head: "Signed in", cell: ({ createdAt }) => <Time at={createdAt} /> },
               { head: "Ends", cell: ({ expiresAt }) => <Time at={expiresAt} /> },
-              {
-                head: "Actions",
-                hidden: true,
-                align: "end",
-                cell: (session) => (session.current ? null : <EndOne session={session} />)
-              }
+              { ...actions, cell: (session) => (session.current ? null : <EndOne session={session} />) }
             ]}
           />
         )}
