@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { type Remark, remark } from "../platform/bounds/Rules.ts"
 import { CurrencyCode, text } from "../platform/bounds/Text.ts"
-import { optional, ProviderId } from "../platform/kit/Request.ts"
+import { described, optional, ProviderId } from "../platform/kit/Request.ts"
 import { type ObjectKindName, objectKinds } from "./ObjectKinds.ts"
 import { roundedAmounts } from "./RoundedAmounts.ts"
 
@@ -14,7 +14,10 @@ export type ProviderObject = typeof ProviderObject.Type
 
 /** A page of the provider's objects, newest first; line items are in the order of the sale. */
 export const ProviderPage = Schema.Struct(
-  { data: Schema.Array(ProviderObject), has_more: Schema.Boolean },
+  {
+    data: described(Schema.Array(ProviderObject), "The objects of this page"),
+    has_more: described(Schema.Boolean, "Whether there are more after this page")
+  },
   Schema.Record({ key: Schema.String, value: Schema.Unknown })
 ).annotations({ identifier: "ProviderPage", description: "A page of objects, newest first" })
 export type ProviderPage = typeof ProviderPage.Type
