@@ -1,9 +1,15 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option } from "effect"
-import { resendRefusal } from "../../engine/attempts/Outcome.ts"
+import { type ResendRefusal, resendRefusal } from "../../engine/attempts/Outcome.ts"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
-import { ResourceNotFound, unknownCursor } from "../../platform/errors/Errors.ts"
+import {
+  type RateLimitExceeded,
+  ResourceNotFound,
+  type ServiceUnavailable,
+  unknownCursor,
+  type ValidationFailed
+} from "../../platform/errors/Errors.ts"
 import { makeAudit } from "../../platform/kit/Audit.ts"
 import type { DeliveryId, EndpointId } from "../../platform/kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../../platform/kit/Request.ts"
@@ -14,7 +20,7 @@ import { preferReplica } from "../../platform/storage/ReadReplica.ts"
 import { makeEndpointsRepo } from "../endpoints/EndpointsRepo.ts"
 import { makeEventsRepo } from "../events/EventsRepo.ts"
 import { makeAllDeliveriesRepo } from "./AllDeliveriesRepo.ts"
-import type { Delivery, ListAllDeliveries, ListDeliveries } from "./Api.ts"
+import type { Delivery, DeliveryDetail, DeliveryList, ListAllDeliveries, ListDeliveries } from "./Api.ts"
 import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
 import type { RetentionOptions } from "./Retention.ts"
 
@@ -32,7 +38,6 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   const onReplica = yield* preferReplica
   const { inTurn } = yield* SlowReads
 
-  /** An endpoint's deliveries, newest first. Refuses a `starting_after` that is not one of them. */
   const list = Effect.fn("Deliveries.list")(
     function* (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries) {
       if (!(yield* endpoints.existed(tenant, endpointId))) {
@@ -53,7 +58,6 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
     (read, tenant) => inTurn(tenant)(read)
   )
 
-  /** The deliveries to all endpoints, newest first. Refuses a `starting_after` that is not one of them. */
   const listAll = Effect.fn("Deliveries.listAll")(
     function* (tenant: Tenant, query: ListAllDeliveries) {
       if (query.starting_after !== undefined && !(yield* all.hasDelivery(tenant, query.starting_after))) {
@@ -97,12 +101,6 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
     return yield* Effect.flatMap(repo.find(principal, id), Effect.orDie)
   })
 
-  /**
-   * Queues a failed delivery for one more attempt, at once, and returns it (contract 9.4). It is signed with the
-   * secrets that it was bound to if any of them may still sign, otherwise with the endpoint's current secret. A
-   * paused endpoint's deliveries can be re-sent: a pause only affects new events. The caller must `announce` it after
-   * the commit.
-   */
   const queueAgain = Effect.fn("Deliveries.queueAgain")(
     (principal: PrincipalShape, id: DeliveryId) => transaction(sql)(again(principal, id)),
     orUnavailable
@@ -114,14 +112,44 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
     get,
     queueAgain,
     announce: wakeUp.announce,
-    /** After a long outage, binds queued deliveries without an unexpired secret to their endpoint's current one. */
     rebind: Effect.asVoid(repo.rebind).pipe(orUnavailable)
   }
 })
 
 export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliveries")<
   Deliveries,
-  Effect.Effect.Success<ReturnType<typeof make>>
+  {
+    /** An endpoint's deliveries, newest first. Refuses a `starting_after` that is not one of them. */
+    readonly list: (
+      tenant: Tenant,
+      endpointId: EndpointId,
+      query: ListDeliveries
+    ) => Effect.Effect<DeliveryList, ResourceNotFound | ValidationFailed | RateLimitExceeded | ServiceUnavailable>
+    /** The deliveries to all endpoints, newest first. Refuses a `starting_after` that is not one of them. */
+    readonly listAll: (
+      tenant: Tenant,
+      query: ListAllDeliveries
+    ) => Effect.Effect<DeliveryList, ValidationFailed | RateLimitExceeded | ServiceUnavailable>
+    readonly get: (
+      tenant: Tenant,
+      id: DeliveryId
+    ) => Effect.Effect<DeliveryDetail, ResourceNotFound | ServiceUnavailable>
+    /**
+     * Queues a failed delivery for one more attempt, at once, and returns it (contract 9.4). It is signed with the
+     * secrets that it was bound to if any of them may still sign, otherwise with the endpoint's current secret. A
+     * paused endpoint's deliveries can be re-sent: a pause only affects new events. The caller must `announce` it after
+     * the commit.
+     */
+    readonly queueAgain: (
+      principal: PrincipalShape,
+      id: DeliveryId
+    ) => Effect.Effect<Delivery, ResourceNotFound | ResendRefusal | ServiceUnavailable>
+    readonly announce: Effect.Effect<void>
+    /** After a long outage, binds queued deliveries without an unexpired secret to their endpoint's current one. */
+    readonly rebind: Effect.Effect<void, ServiceUnavailable>
+  }
 >() {
-  static readonly layer = (options: RetentionOptions) => Layer.effect(Deliveries, make(options))
+  static readonly layer = (
+    options: RetentionOptions
+  ): Layer.Layer<Deliveries, never, SqlClient.SqlClient | WakeUp | SlowReads> => Layer.effect(Deliveries, make(options))
 }

@@ -19,6 +19,7 @@ import {
   EndpointLimitReached,
   IntegrationFilterInvalid,
   IntegrationFilterUnknown,
+  type RateLimitExceeded,
   ResourceNotFound,
   type ServiceUnavailable,
   unknownCursor,
@@ -32,7 +33,16 @@ import { defaultPageSize } from "../../platform/kit/Request.ts"
 import { SlowReads } from "../../platform/kit/SlowReads.ts"
 import { batchSize, inBatches } from "../../platform/storage/Batches.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
-import type { CreateEndpoint, ListSkipped, UpdateEndpoint } from "./Api.ts"
+import type {
+  CreatedEndpoint,
+  CreateEndpoint,
+  Endpoint,
+  EndpointList,
+  ListSkipped,
+  RotatedEndpoint,
+  SkippedEventList,
+  UpdateEndpoint
+} from "./Api.ts"
 import { makeEndpointsRepo } from "./EndpointsRepo.ts"
 
 export interface EndpointsOptions extends DestinationSettings {
@@ -73,9 +83,63 @@ const judgeFilters = (
 /** Webhook destinations of organizations (contract 5.1). */
 export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoints")<
   Endpoints,
-  Effect.Effect.Success<ReturnType<typeof make>>
+  {
+    /** Creates an active endpoint after checking and resolving its destination. The secret is returned only here. */
+    readonly create: (
+      principal: PrincipalShape,
+      params: NewEndpoint
+    ) => Effect.Effect<CreatedEndpoint, CreateEndpointError>
+    /** `create` in two steps: checks the destination, and returns the rest, to be run in a transaction. */
+    readonly prepareCreate: (
+      principal: PrincipalShape,
+      params: NewEndpoint
+    ) => Effect.Effect<Effect.Effect<CreatedEndpoint, CreateEndpointError>, CreateEndpointError>
+    readonly list: (tenant: Tenant) => Effect.Effect<EndpointList, RateLimitExceeded | ServiceUnavailable>
+    readonly get: (tenant: Tenant, id: EndpointId) => Effect.Effect<Endpoint, ResourceNotFound | ServiceUnavailable>
+    /** Changes an endpoint; queued deliveries keep their URL and secrets. Filters are replaced as a whole. */
+    readonly update: (
+      principal: PrincipalShape,
+      id: EndpointId,
+      change: EndpointChange
+    ) => Effect.Effect<
+      Endpoint,
+      ResourceNotFound | IntegrationFilterUnknown | IntegrationFilterInvalid | ValidationFailed | ServiceUnavailable
+    >
+    /**
+     * Deletes an endpoint for good. The same transaction erases its secrets and fails a thousand of its queued
+     * deliveries with `endpoint_deleted`; the others are not claimed, and `endDeleted` fails them. An attempt under way
+     * is recorded, and its delivery counts as delivered if it succeeds. The history is kept.
+     */
+    readonly delete: (
+      principal: PrincipalShape,
+      id: EndpointId
+    ) => Effect.Effect<void, ResourceNotFound | ServiceUnavailable>
+    /**
+     * Issues a new signing secret, which is returned only here (contract 8.6). The previous one signs new events for 24
+     * more hours, together with the new one, and deliveries queued before for up to 72 hours. After another rotation
+     * within the 24 hours, the newest secret and its predecessor sign new events. Of more than 64 replaced secrets, the
+     * oldest are erased, and deliveries still queued under them are signed with the current one.
+     */
+    readonly rotateSecret: (
+      principal: PrincipalShape,
+      id: EndpointId
+    ) => Effect.Effect<RotatedEndpoint, ResourceNotFound | ServiceUnavailable>
+    /** Newest first, as long as payloads are kept; also for a deleted endpoint. */
+    readonly listSkipped: (
+      tenant: Tenant,
+      id: EndpointId,
+      query: ListSkipped
+    ) => Effect.Effect<SkippedEventList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
+    /** Erases rotated secrets that no longer sign anything. */
+    readonly clean: Effect.Effect<void, ServiceUnavailable>
+    /** Fails the deliveries still queued for deleted endpoints, in batches. */
+    readonly endDeleted: Effect.Effect<void, ServiceUnavailable>
+  }
 >() {
-  static readonly layer = (options: EndpointsOptions) => Layer.effect(Endpoints, make(options))
+  static readonly layer = (
+    options: EndpointsOptions
+  ): Layer.Layer<Endpoints, never, SqlClient.SqlClient | Cipher | DnsResolver | SlowReads> =>
+    Layer.effect(Endpoints, make(options))
 }
 
 const shownSecrets = (secret: Redacted.Redacted) => {
@@ -188,7 +252,6 @@ const makeReads = (
     return yield* orNotFound(yield* repo.find(tenant, id))
   }, orUnavailable)
 
-  /** Newest first, as long as payloads are kept; also for a deleted endpoint. */
   const listSkipped = Effect.fn("Endpoints.listSkipped")(function* (
     tenant: Tenant,
     id: EndpointId,
@@ -275,35 +338,19 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
   const newSecret = makeNewSecret(parts)
   const judge = makeJudge(parts)
   const lookup = makeLookup(parts)
-  /** `create` in two steps: checks the destination, and returns the rest, to be run in a transaction. */
   const prepareCreate = makePrepareCreate(parts, judge, newSecret)
   const reads = makeReads(parts, lookup)
-  /** Changes an endpoint; queued deliveries keep their URL and secrets. Filters are replaced as a whole. */
   const update = makeUpdate(parts, judge, lookup)
-  /**
-   * Deletes an endpoint for good. The same transaction erases its secrets and fails a thousand of its queued
-   * deliveries with `endpoint_deleted`; the others are not claimed, and `endDeleted` fails them. An attempt under way
-   * is recorded, and its delivery counts as delivered if it succeeds. The history is kept.
-   */
   const remove = makeRemove(parts, lookup)
-  /**
-   * Issues a new signing secret, which is returned only here (contract 8.6). The previous one signs new events for 24
-   * more hours, together with the new one, and deliveries queued before for up to 72 hours. After another rotation
-   * within the 24 hours, the newest secret and its predecessor sign new events. Of more than 64 replaced secrets, the
-   * oldest are erased, and deliveries still queued under them are signed with the current one.
-   */
   const rotateSecret = makeRotateSecret(parts, newSecret, lookup)
-  /** Creates an active endpoint after checking and resolving its destination. The secret is returned only here. */
   const create = Effect.fn("Endpoints.create")((principal: PrincipalShape, params: NewEndpoint) =>
     Effect.flatten(prepareCreate(principal, params))
   )
-  /** Erases rotated secrets that no longer sign anything. */
   const clean = inBatches(parts.repo.eraseRetiredSecrets(batchSize)).pipe(
     Effect.asVoid,
     Effect.withSpan("Endpoints.clean"),
     orUnavailable
   )
-  /** Fails the deliveries still queued for deleted endpoints, in batches. */
   const endDeleted = inBatches(transaction(parts.sql)(parts.repo.failWaiting("all deleted"))).pipe(
     Effect.asVoid,
     Effect.withSpan("Endpoints.endDeleted"),

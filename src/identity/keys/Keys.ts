@@ -1,7 +1,13 @@
 import { createHash, randomBytes } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Redacted } from "effect"
-import { ApiKeyInvalid, ApiKeyLimitReached, PermissionDenied } from "../../platform/errors/Errors.ts"
+import {
+  ApiKeyInvalid,
+  ApiKeyLimitReached,
+  PermissionDenied,
+  type ServiceUnavailable,
+  type WorkspaceAccessRequired
+} from "../../platform/errors/Errors.ts"
 import { makeAudit } from "../../platform/kit/Audit.ts"
 import { BoundedMap, monotonicMillis } from "../../platform/kit/Concurrency.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
@@ -10,6 +16,7 @@ import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"
 import type { Author, PrincipalShape, Tenant } from "../Principal.ts"
 import {
+  type CredentialLimits,
   type CredentialPolicies,
   makeCredentialSearch,
   type TokensToTake,
@@ -17,7 +24,7 @@ import {
   toCredentialLimits
 } from "./CredentialLimitsStatements.ts"
 import { requireMayGrant } from "./GrantPolicy.ts"
-import { type KeyRow, makeKeysRepo } from "./KeysRepo.ts"
+import { type KeyRecord, type KeyRow, makeKeysRepo } from "./KeysRepo.ts"
 import { expandGrants, type Grant } from "./Permissions.ts"
 
 export interface NewKey {
@@ -182,12 +189,7 @@ const makeAdmission = ({ audit, repo, sql }: Parts) => {
     return { principal, ...toCredentialLimits(row) }
   }, orUnavailable)
 
-  /**
-   * `authenticate`, which also takes tokens from the key's rate limit and its organization's in the same round trip,
-   * each up to the number asked for. Does not refuse a request that gets no token. If no token is asked for, the
-   * answer may be up to half a second old: the requests of a busy key then cost no round trip.
-   */
-  const admit = (key: PresentedKey, policies: CredentialPolicies, tokens: TokensToTake) =>
+  const admit: Keys["Type"]["admit"] = (key, policies, tokens) =>
     Effect.flatMap(monotonicMillis, (now) => {
       const known = takesNothing(tokens) ? remembered.get(key.hashText) : undefined
       return known !== undefined && now < known.until
@@ -200,7 +202,6 @@ const makeAdmission = ({ audit, repo, sql }: Parts) => {
         : ask(key, policies, tokens)
     })
 
-  /** Revokes a key: at once in this process, within half a second in others. Returns whether it existed. */
   const revoke = Effect.fn("Keys.revoke")(function* (tenant: Tenant, id: string, author: Author) {
     const revoked = yield* transaction(sql)(
       Effect.tap(repo.revoke(tenant, id), ({ length }) =>
@@ -217,14 +218,8 @@ const makeAdmission = ({ audit, repo, sql }: Parts) => {
 
 const make = Effect.gen(function* () {
   const parts = yield* makeParts
-  /**
-   * Creates a key: its prefix and 32 random bytes as base64url. The key itself is returned only here. An organization
-   * has at most `maxKeys` unrevoked keys, also under concurrency. The creator's permissions are checked in the
-   * transaction, so that no key is created after their removal.
-   */
   const create = makeCreate(parts)
   const admission = makeAdmission(parts)
-  /** The caller of a key, in one round trip. Unknown, revoked and expired keys get the same refusal. */
   const authenticate = Effect.fn("Keys.authenticate")(function* (key: Redacted.Redacted) {
     if (Redacted.value(key).length > maxKeyLength) {
       return yield* new ApiKeyInvalid()
@@ -234,15 +229,47 @@ const make = Effect.gen(function* () {
     return yield* row === undefined ? new ApiKeyInvalid() : toPrincipal(presented, row)
   }, orUnavailable)
   const list = Effect.fn("Keys.list")(parts.repo.list, orUnavailable)
-  /** Records the time of keys' last use, to the minute; called outside the requests. */
   const touch = (ids: ReadonlyArray<string>) => orUnavailable(Effect.asVoid(parts.repo.touch(ids)))
   const search = yield* makeCredentialSearch(parts.repo.existing)
-  /** Whether it is a key that is neither revoked nor expired. Concurrent calls share one round trip. */
-  const exists = ({ hash }: PresentedKey) => search(hash)
+  const exists: Keys["Type"]["exists"] = ({ hash }) => search(hash)
 
   return { create, authenticate, admit: admission.admit, exists, list, revoke: admission.revoke, touch }
 })
 
-export class Keys extends Context.Tag("connected-payments/identity/Keys")<Keys, Effect.Effect.Success<typeof make>>() {
-  static readonly layer = Layer.effect(Keys, make)
+export class Keys extends Context.Tag("connected-payments/identity/Keys")<
+  Keys,
+  {
+    /**
+     * Creates a key: its prefix and 32 random bytes as base64url. The key itself is returned only here. An organization
+     * has at most `maxKeys` unrevoked keys, also under concurrency. The creator's permissions are checked in the
+     * transaction, so that no key is created after their removal.
+     */
+    readonly create: (
+      options: NewKey
+    ) => Effect.Effect<
+      { readonly record: KeyRecord; readonly key: Redacted.Redacted },
+      ApiKeyLimitReached | PermissionDenied | WorkspaceAccessRequired | ServiceUnavailable
+    >
+    /** The caller of a key, in one round trip. Unknown, revoked and expired keys get the same refusal. */
+    readonly authenticate: (key: Redacted.Redacted) => Effect.Effect<PrincipalShape, ApiKeyInvalid | ServiceUnavailable>
+    /**
+     * `authenticate`, which also takes tokens from the key's rate limit and its organization's in the same round trip,
+     * each up to the number asked for. Does not refuse a request that gets no token. If no token is asked for, the
+     * answer may be up to half a second old: the requests of a busy key then cost no round trip.
+     */
+    readonly admit: (
+      key: PresentedKey,
+      policies: CredentialPolicies,
+      tokens: TokensToTake
+    ) => Effect.Effect<CredentialLimits & { readonly principal: PrincipalShape }, ApiKeyInvalid | ServiceUnavailable>
+    /** Whether it is a key that is neither revoked nor expired. Concurrent calls share one round trip. */
+    readonly exists: (key: PresentedKey) => Effect.Effect<boolean, ServiceUnavailable>
+    readonly list: (tenant: Tenant) => Effect.Effect<ReadonlyArray<KeyRecord>, ServiceUnavailable>
+    /** Revokes a key: at once in this process, within half a second in others. Returns whether it existed. */
+    readonly revoke: (tenant: Tenant, id: string, author: Author) => Effect.Effect<boolean, ServiceUnavailable>
+    /** Records the time of keys' last use, to the minute; called outside the requests. */
+    readonly touch: (ids: ReadonlyArray<string>) => Effect.Effect<void, ServiceUnavailable>
+  }
+>() {
+  static readonly layer: Layer.Layer<Keys, never, SqlClient.SqlClient> = Layer.effect(Keys, make)
 }

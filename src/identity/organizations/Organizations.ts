@@ -1,6 +1,12 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option } from "effect"
-import { OrganizationNotEmpty, PermissionDenied, ResourceNotFound } from "../../platform/errors/Errors.ts"
+import {
+  type OrganizationAlreadyExists,
+  OrganizationNotEmpty,
+  PermissionDenied,
+  ResourceNotFound,
+  type ServiceUnavailable
+} from "../../platform/errors/Errors.ts"
 import { type AuditAction, makeAuditAll } from "../../platform/kit/Audit.ts"
 import { newId, OrganizationId } from "../../platform/kit/Ids.ts"
 import type { Author } from "../../platform/kit/Tenant.ts"
@@ -32,28 +38,6 @@ const stepsBeforeClosing = ({ accounts, destinations, members, pages }: Remains)
   ...(members ? ["remove its other members"] : [])
 ]
 
-const makeReads = Effect.map(makeOrganizationsRepo, (repo) => {
-  const get = Effect.fn("Organizations.get")(function* (id: OrganizationId) {
-    const [found] = yield* repo.find(id)
-    return found ?? (yield* new ResourceNotFound())
-  }, orUnavailable)
-
-  const exists = Effect.fn("Organizations.exists")(function* (id: OrganizationId) {
-    return (yield* repo.find(id)).length > 0
-  }, orUnavailable)
-
-  /** The organization of the person with this e-mail address, if they are a member of one. For the operator. */
-  const ofMember = Effect.fn("Organizations.ofMember")(function* (email: string) {
-    const [found] = yield* repo.ofMember(email)
-    return Option.map(Option.fromNullable(found), ({ id }) => id)
-  }, orUnavailable)
-
-  /** Every organization, oldest first: for the operator. */
-  const list = orUnavailable(repo.list)
-
-  return { get, exists, ofMember, list }
-})
-
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const repo = yield* makeOrganizationsRepo
@@ -61,7 +45,6 @@ const make = Effect.gen(function* () {
   const invitations = yield* makeInvitationsRepo
   const memberships = yield* makeMemberships
   const auditAll = yield* makeAuditAll
-  const reads = yield* makeReads
 
   const record = (id: OrganizationId, author: Author, action: AuditAction) =>
     auditAll({ organizationId: id, author, action }, [{ environment: null, id }])
@@ -73,7 +56,6 @@ const make = Effect.gen(function* () {
     }
   })
 
-  /** With both workspaces and an owner, created if unknown, who is a member of no other one. */
   const create = Effect.fn("Organizations.create")(
     function* ({ author, name, ownerEmail }: NewOrganization) {
       const id = OrganizationId.make(yield* newId)
@@ -87,7 +69,6 @@ const make = Effect.gen(function* () {
     orUnavailable
   )
 
-  /** Under an embedding team's own id, without members. Does nothing if it exists already. */
   const adopt = Effect.fn("Organizations.adopt")(
     function* (organization: ChangedOrganization) {
       if (yield* repo.insert(organization)) {
@@ -98,7 +79,6 @@ const make = Effect.gen(function* () {
     orUnavailable
   )
 
-  /** Renames an organization. Owners only. Audited. */
   const rename = Effect.fn("Organizations.rename")(
     function* ({ author, id, name }: ChangedOrganization) {
       yield* requireOwner(id, author)
@@ -122,11 +102,6 @@ const make = Effect.gen(function* () {
     }
   })
 
-  /**
-   * Closes an organization that has no connected account, no destination, no checkout page and no other member:
-   * revokes its keys and invitations, releases its disconnected accounts, and ends the owner's membership. Its
-   * records are kept. Owners only. Audited.
-   */
   const close = Effect.fn("Organizations.close")(
     function* (id: OrganizationId, author: Author) {
       yield* requireOwner(id, author)
@@ -146,12 +121,52 @@ const make = Effect.gen(function* () {
     orUnavailable
   )
 
-  return { ...reads, create, adopt, rename, close }
+  const get = Effect.fn("Organizations.get")(function* (id: OrganizationId) {
+    const [found] = yield* repo.find(id)
+    return found ?? (yield* new ResourceNotFound())
+  }, orUnavailable)
+
+  const exists = Effect.fn("Organizations.exists")(function* (id: OrganizationId) {
+    return (yield* repo.find(id)).length > 0
+  }, orUnavailable)
+
+  const ofMember = Effect.fn("Organizations.ofMember")(function* (email: string) {
+    const [found] = yield* repo.ofMember(email)
+    return Option.map(Option.fromNullable(found), ({ id }) => id)
+  }, orUnavailable)
+
+  return { create, adopt, rename, close, get, list: orUnavailable(repo.list), exists, ofMember }
 })
 
 export class Organizations extends Context.Tag("connected-payments/identity/Organizations")<
   Organizations,
-  Effect.Effect.Success<typeof make>
+  {
+    /** With both workspaces and an owner, created if unknown, who is a member of no other one. */
+    readonly create: (
+      options: NewOrganization
+    ) => Effect.Effect<Organization, OrganizationAlreadyExists | ServiceUnavailable>
+    /** Under an embedding team's own id, without members. Does nothing if it exists already. */
+    readonly adopt: (organization: ChangedOrganization) => Effect.Effect<void, ServiceUnavailable>
+    /** Renames an organization. Owners only. Audited. */
+    readonly rename: (
+      organization: ChangedOrganization
+    ) => Effect.Effect<Organization, PermissionDenied | ServiceUnavailable>
+    /**
+     * Closes an organization that has no connected account, no destination, no checkout page and no other member:
+     * revokes its keys and invitations, releases its disconnected accounts, and ends the owner's membership. Its
+     * records are kept. Owners only. Audited.
+     */
+    readonly close: (
+      id: OrganizationId,
+      author: Author
+    ) => Effect.Effect<void, OrganizationNotEmpty | PermissionDenied | ServiceUnavailable>
+    readonly get: (id: OrganizationId) => Effect.Effect<Organization, ResourceNotFound | ServiceUnavailable>
+    /** Every organization, oldest first: for the operator. */
+    readonly list: Effect.Effect<ReadonlyArray<Organization>, ServiceUnavailable>
+    readonly exists: (id: OrganizationId) => Effect.Effect<boolean, ServiceUnavailable>
+    /** The organization of the person with this e-mail address, if they are a member of one. For the operator. */
+    readonly ofMember: (email: string) => Effect.Effect<Option.Option<OrganizationId>, ServiceUnavailable>
+  }
 >() {
-  static readonly layer = Layer.effect(Organizations, make)
+  static readonly layer: Layer.Layer<Organizations, never, SqlClient.SqlClient> = Layer.effect(Organizations, make)
 }

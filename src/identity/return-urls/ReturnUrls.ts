@@ -1,13 +1,18 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer } from "effect"
 import { refusal } from "../../platform/bounds/Refusals.ts"
-import { PermissionDenied, ResourceNotFound, ValidationFailed } from "../../platform/errors/Errors.ts"
+import {
+  PermissionDenied,
+  ResourceNotFound,
+  type ServiceUnavailable,
+  ValidationFailed
+} from "../../platform/errors/Errors.ts"
 import { makeAudit } from "../../platform/kit/Audit.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { Author, Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { entersEverything, makeMemberships } from "../members/MembershipsRepo.ts"
-import { makeReturnUrlsRepo, type OwnReturnUrls } from "./ReturnUrlsRepo.ts"
+import { makeReturnUrlsRepo, type OwnReturnUrls, type ReturnUrlsShown } from "./ReturnUrlsRepo.ts"
 
 export type { OwnReturnUrls } from "./ReturnUrlsRepo.ts"
 
@@ -27,7 +32,6 @@ const make = Effect.gen(function* () {
   const audit = yield* makeAudit
   const memberships = yield* makeMemberships
 
-  /** The organization's own pages, for its next checkout session. */
   const ownOf = Effect.fn("ReturnUrls.ownOf")(function* (tenant: Tenant) {
     const [{ cancelUrl, successUrl } = none] = yield* repo.find(tenant)
     return { successUrl, cancelUrl }
@@ -38,10 +42,6 @@ const make = Effect.gen(function* () {
     return found ?? { ...none, environment: tenant.environment, updatedAt: null }
   }, orUnavailable)
 
-  /**
-   * Replaces both pages, for sessions created from then on. For owners and admins, checked at the time of the change,
-   * and the operator. In production both must be https. Audited if anything changes.
-   */
   const set = Effect.fn("ReturnUrls.set")(
     function* (tenant: Tenant, urls: OwnReturnUrls, author: Author) {
       const { environment, organizationId } = tenant
@@ -72,7 +72,20 @@ const make = Effect.gen(function* () {
 /** The pages that payers return to from checkout, by organization and environment (contract 4.3). */
 export class ReturnUrls extends Context.Tag("connected-payments/identity/ReturnUrls")<
   ReturnUrls,
-  Effect.Effect.Success<typeof make>
+  {
+    /** The organization's own pages, for its next checkout session. */
+    readonly ownOf: (tenant: Tenant) => Effect.Effect<OwnReturnUrls, ServiceUnavailable>
+    readonly get: (tenant: Tenant) => Effect.Effect<ReturnUrlsShown, ServiceUnavailable>
+    /**
+     * Replaces both pages, for sessions created from then on. For owners and admins, checked at the time of the change,
+     * and the operator. In production both must be https. Audited if anything changes.
+     */
+    readonly set: (
+      tenant: Tenant,
+      urls: OwnReturnUrls,
+      author: Author
+    ) => Effect.Effect<ReturnUrlsShown, PermissionDenied | ResourceNotFound | ValidationFailed | ServiceUnavailable>
+  }
 >() {
-  static readonly layer = Layer.effect(ReturnUrls, make)
+  static readonly layer: Layer.Layer<ReturnUrls, never, SqlClient.SqlClient> = Layer.effect(ReturnUrls, make)
 }
