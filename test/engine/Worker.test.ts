@@ -81,7 +81,7 @@ onService(quickAttempts)("an attempt", (it) => {
         lastHttpStatus: status,
         lastErrorCode: null,
         paymentId: sent.data.payment_id,
-        amount: sent.data.amount_total,
+        amount: sent.data.amount_received,
         currency: sent.data.currency,
         attempts: [
           {
