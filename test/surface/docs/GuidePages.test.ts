@@ -118,7 +118,8 @@ onSharedService("the guides", (it) => {
       ["checkout/sessions", "reference/checkout-sessions"],
       ["expire a session", "reference/checkout-sessions"],
       ["max quantity", "reference/checkout-pages"],
-      ["re-send delivery", "reference/deliveries"]
+      ["re-send delivery", "endpoints|reference/deliveries"],
+      ["re-send a failed delivery", "reference/deliveries"]
     ] as const) {
       const { text } = yield* request("GET", `/docs/search?q=${encodeURIComponent(query)}`)
       const found = [...(text.split('<ol class="found">')[1] ?? "").matchAll(/<li><a href="\/docs\/([a-z/-]+)/g)]
