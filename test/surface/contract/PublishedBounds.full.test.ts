@@ -72,7 +72,8 @@ const rulesOverSeveral = [
   "POST /products body.default_price_data.recurring",
   "POST /promotion-codes body",
   "POST /promotion-codes body.discount",
-  "POST /refunds body"
+  "POST /refunds body",
+  "POST /search body"
 ]
 
 type JsonSchema = Readonly<Record<string, unknown>>
