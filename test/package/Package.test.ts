@@ -50,7 +50,12 @@ const pack = async (directory: string) => {
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"))
   const options = ["--project", "src/tsconfig.json", "--noCheck", singleThreaded]
   await run(process.execPath, [compiler, ...options], { cwd: copy })
-  for (const part of ["src/surface/http/console/build.ts", "src/app/cli/buildPrograms.ts"]) {
+  const parts = [
+    "src/surface/docs/buildDocument.ts",
+    "src/surface/http/console/build.ts",
+    "src/app/cli/buildPrograms.ts"
+  ]
+  for (const part of parts) {
     await run(process.execPath, ["--import", "tsx", part], { cwd: copy })
   }
   const { stdout } = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", directory], {
@@ -115,7 +120,7 @@ describe("the package", () => {
   it("holds the compiled service, its types and its papers alone", () => {
     const others = files.filter(
       (path) =>
-        !/^dist\/.+\.(js|d\.ts)$|^dist\/console\/(console\.json$|assets\/[\w-]+\.(js|css)(\.br|\.gz)?$)|^dist\/third-party-licences\.txt$|^src\/(docs\/(?:(?:guides|maintaining)\/[\w-]+\.md|examples\/\w+\.json)$|operating\/)|^test\/examples\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(
+        !/^dist\/.+\.(js|d\.ts)$|^dist\/console\/(console\.json$|assets\/[\w-]+\.(js|css)(\.br|\.gz)?$)|^dist\/(third-party-licences\.txt|docs\/openapi\.json)$|^src\/(docs\/(?:(?:guides|maintaining)\/[\w-]+\.md|examples\/\w+\.json)$|operating\/)|^test\/examples\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(
           path
         )
     )
@@ -261,8 +266,10 @@ describe("the package", () => {
     })
     expect((await run(process.execPath, [alone])).stdout.trim()).toBe("true function function")
     const service = join(project, "bundled.mjs")
-    const entry = join(root, "test/examples/embedding/own-events.ts")
-    await build({ ...common, entryPoints: [entry], outfile: service, packages: "external" })
+    // From within the team's project: the checkout's own settings would lead to its sources
+    const contents = readFileSync(join(root, "test/examples/embedding/own-events.ts"), "utf8")
+    const stdin = { contents, resolveDir: project, loader: "ts" } as const
+    await build({ ...common, stdin, outfile: service, packages: "external" })
     expect((await run(process.execPath, [service], { cwd: project })).stdout).toContain(
       "own events: order.shipped, 1 delivery"
     )
