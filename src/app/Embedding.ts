@@ -71,7 +71,6 @@ export interface EmbeddedServiceOptions<E = never, R = never> extends Omit<Embed
 /** The team's database: its client, checked, and the schema up to date. */
 const storage = Layer.provideMerge(migrationsLayer, teamClientLayer)
 
-/** The services that the whole service gives its embedding team. */
 const given = [
   AccountConnection,
   Accounts,
@@ -118,7 +117,7 @@ export const embeddedServiceLayer = <E = never, R = never>(
 
 /**
  * The whole service without a port of its own: `PaymentsApp` goes into the team's own server, under a prefix or not.
- * `publicUrl` then includes the prefix. `settings.roles.api` is not looked at.
+ * `publicUrl` then includes the prefix. `settings.roles.api` is ignored.
  */
 export const embeddedAppLayer = <E = never, R = never>(
   options: EmbeddedServiceOptions<E, R>

@@ -47,7 +47,7 @@ const scaled = (decimal: string): bigint => {
 const rounded = (amount: bigint): number => Number((amount + one / 2n) / one)
 
 /** Removes needless zeros: `"10.50"` becomes `"10.5"`, `"3.0"` becomes `"3"`. */
-export const normalizedDecimal = (decimal: string): string => {
+const normalizedDecimal = (decimal: string): string => {
   const [whole = "0", fraction = ""] = decimal.split(".")
   const shortWhole = whole.replace(/^0+(?=\d)/, "")
   const shortFraction = fraction.replace(/0+$/, "")

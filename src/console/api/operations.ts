@@ -130,7 +130,7 @@ export const eventFilters = {
   "account.updated": { money: false, items: false, metadata: false }
 } as const
 
-/** What the operations that need each permission are about, and one that a first request can read; null if there is none. */
+/** For each permission: the subjects of the operations that need it, and one to read first, or null. */
 export const permissionUses = {
   "payments:read": { uses: "checkout sessions, payment links, checkout pages, charges, payment intents, search, refunds, disputes, customers, subscriptions", first: "/v2/organizations/:organizationId/provider/checkout/sessions" },
   "payments:write": { uses: "checkout sessions, payment links, checkout pages, refunds", first: null },

@@ -53,7 +53,7 @@ export const eventFilters = {
 ${types.join(",\n")}
 } as const
 
-/** What the operations that need each permission are about, and one that a first request can read; null if there is none. */
+/** For each permission: the subjects of the operations that need it, and one to read first, or null. */
 export const permissionUses = {
 ${uses.join(",\n")}
 } as const

@@ -2,7 +2,7 @@ import type { RequestOf } from "../../api/Types.ts"
 import { readAmount } from "../../components/amounts.ts"
 import { eventIdForm } from "../deliveries/historyFilters.ts"
 
-/** What a person writes into the search field, and where that leads. Pure. */
+/** Interprets the text of the search field. Pure. */
 
 /** The page of an id, below the workspace; undefined if the text is not an id with a page. */
 export const pageOf = (text: string): string | undefined => {
@@ -26,7 +26,7 @@ const amountIn = (text: string): Asked | undefined => {
   return { amount: written.amount, ...(currency === undefined ? {} : { currency }) }
 }
 
-/** What the text may be: an e-mail address; or else an order reference, and perhaps an amount, too. */
+/** The searches that a text asks for: by e-mail address, or by order reference and, if it reads as one, by amount. */
 export const searchesOf = (text: string): ReadonlyArray<Asked> => {
   if (/^\S+@\S+$/.test(text)) return [{ email: text }]
   const amount = amountIn(text)
