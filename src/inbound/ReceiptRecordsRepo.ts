@@ -5,6 +5,7 @@ import { publicationParts } from "../destinations/publishing/PublicationStatemen
 import { EventType } from "../events/Catalog.ts"
 import type { DeliveryState } from "../events/DeliveryState.ts"
 import { eventId } from "../events/Envelope.ts"
+import { Provider } from "../payments/Provider.ts"
 import { type Environment, environments } from "../platform/kit/Environment.ts"
 import { deliveryId, type EndpointId, type OrganizationId } from "../platform/kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../platform/kit/Request.ts"
@@ -46,12 +47,11 @@ type ListedRow = { readonly looked: number; readonly last: string | null } & (
 const isListed = (row: Receipt | { readonly [K in keyof Receipt]: null }): row is Receipt =>
   row.providerEventId !== null
 
-const possibleEventKeys = ({
-  environment,
-  providerEventId,
-  receivedAt
-}: ReceiptKey & Pick<Receipt, "receivedAt">): ReadonlyArray<string> =>
-  EventType.literals.map((type) => eventKey(eventId({ environment, providerEventId, type }), receivedAt))
+const possibleEventKeys = (
+  provider: string,
+  { environment, providerEventId, receivedAt }: ReceiptKey & Pick<Receipt, "receivedAt">
+): ReadonlyArray<string> =>
+  EventType.literals.map((type) => eventKey(eventId({ provider, environment, providerEventId, type }), receivedAt))
 
 export interface StoredReplay {
   readonly made: ReadonlyArray<string>
@@ -130,7 +130,7 @@ const makeList =
 
 /** The events that a notification became, found by their ids: no index leads from a notification to them. */
 const makeStoredEvents =
-  (sql: Sql) =>
+  (sql: Sql, provider: string) =>
   (
     { organizationId }: { readonly organizationId: OrganizationId },
     key: ReceiptKey & Pick<Receipt, "receivedAt">
@@ -143,7 +143,7 @@ const makeStoredEvents =
     ) AS skipped
     FROM payments.events e
     WHERE e.organization_id = ${organizationId} AND e.environment = ${key.environment}
-      AND e.id = ANY(${possibleEventKeys(key)}::text[])
+      AND e.id = ANY(${possibleEventKeys(provider, key)}::text[])
     ORDER BY e.type DESC`
 
 const makeEventsOf = (sql: Sql, storedEvents: ReturnType<typeof makeStoredEvents>) => {
@@ -307,11 +307,11 @@ const makeClean = (sql: Sql) => {
 }
 
 /** Reads and replays receipts, and removes them after their retention. Nothing outside the slice imports this. */
-export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
+export const makeReceiptRecordsRepo = Effect.map(Effect.all([SqlClient.SqlClient, Provider]), ([sql, { name }]) => {
   const columns = makeColumns(sql)
   const find = makeFind(sql, columns)
   const list = makeList(sql, columns)
-  const storedEvents = makeStoredEvents(sql)
+  const storedEvents = makeStoredEvents(sql, name)
   const eventsOf = makeEventsOf(sql, storedEvents)
   const missing = makeMissing(sql)
   const insertMissing = makeInsertMissing(sql)

@@ -1,20 +1,15 @@
 import type { SqlError } from "@effect/sql"
 import { Clock, Data, Effect, Exit } from "effect"
-import { translatedProviderTypes } from "../events/stripe/Translate.ts"
 import { Accounts } from "../payments/Accounts.ts"
 import type { ListedEvent } from "../payments/notifications/Port.ts"
 import { Provider } from "../payments/Provider.ts"
 import { type Environment, environments } from "../platform/kit/Environment.ts"
 import type { Author, Tenant } from "../platform/kit/Tenant.ts"
 import { Metrics } from "../platform/telemetry/Metrics.ts"
-import { refundNewsTypes } from "./Decision.ts"
 import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
 import type { makeReplay } from "./Replay.ts"
 
 /** Compares the provider's lists of events with the receipts, and stores what left none. */
-
-/** The notification types that can lead to more than a receipt. */
-const knownTypes: ReadonlySet<string> = new Set([...translatedProviderTypes, ...refundNewsTypes])
 
 interface TimeRange {
   readonly since: Date
@@ -31,7 +26,7 @@ export const makeLostEvents = Effect.gen(function* () {
       let taken: Exit.Exit<void, E | SqlError.SqlError> = Exit.void
       const listed = accounts.use(tenant, (account) =>
         provider.listEvents(account, range, (page) => {
-          const known = page.filter(({ type }) => knownTypes.has(type))
+          const known = page.filter(({ type }) => provider.reader.concerns(type))
           const ids = known.map(({ id }) => id)
           return records.withoutReceipt(tenant.environment, ids).pipe(
             Effect.flatMap((missing) =>

@@ -25,10 +25,10 @@ type Entry = (
 
 /** Handles an entry's request with its exact bytes. The body is not read if the header shows that it is not signed. */
 const serving =
-  (examine: Inbound["Type"]["examine"], receive: Inbound["Type"]["receive"]): Entry =>
+  ({ examine, signatureHeader: name }: Inbound["Type"], receive: Inbound["Type"]["receive"]): Entry =>
   (message) => {
     // Node joins repeated headers of this name
-    const signatureHeader = headerOf(message, "stripe-signature")
+    const signatureHeader = headerOf(message, name)
     return Effect.zipRight(
       examine(signatureHeader),
       Effect.matchEffect(readMessage(message, maxNotificationBytes), {
@@ -41,9 +41,9 @@ const serving =
 
 const inboundEntries = Effect.map(
   Inbound,
-  ({ examine, receive, receiveThin }): Readonly<Record<keyof typeof entryPaths, Entry>> => ({
-    receive: serving(examine, receive),
-    receiveThin: serving(examine, receiveThin)
+  (inbound): Readonly<Record<keyof typeof entryPaths, Entry>> => ({
+    receive: serving(inbound, inbound.receive),
+    receiveThin: serving(inbound, inbound.receiveThin)
   })
 )
 
