@@ -17,6 +17,7 @@ export {
 export {
   EventNotPublishable,
   type OutboundEvent,
+  type OutboundEventData,
   type OutboundEventOf,
   OutboundEvents,
   type OutboundEventsOptions,

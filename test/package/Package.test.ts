@@ -280,9 +280,14 @@ describe("the package", () => {
   }, async () => {
     const guide = readFileSync(join(root, "src/docs/guides/embedding.md"), "utf8")
     const [line = ""] = /^npm install \.\/connected-payments-\d.*$/m.exec(guide) ?? []
+    const client = readFileSync(join(root, "src/docs/guides/client.md"), "utf8")
+    const [clientLine = ""] = /^npm install "\$URL\/packages\/connected-payments-client.*$/m.exec(client) ?? []
     const fresh = join(directory, "fresh")
     mkdirSync(fresh)
     cpSync(archive, join(fresh, basename(archive)))
+    // An archive of what it declares, which is what counts here
+    cpSync(join(root, "src/client/package.json"), join(fresh, "client/package.json"))
+    await run("npm", ["pack", "./client", "--ignore-scripts"], { cwd: fresh, env: npmEnvironment })
     const { server, url } = await startRegistry(packumentsOf(join(root, "package-lock.json")))
     // Versions are chosen and written down; nothing is fetched
     const env = {
@@ -309,6 +314,11 @@ describe("the package", () => {
         const own = JSON.parse(readFileSync(join(root, "node_modules", name, "package.json"), "utf8"))
         expect([name, packages[`node_modules/${name}`]?.version]).toEqual([name, own.version])
       }
+      // The clients: with the peers, without any, and beside the next major, whose teams take the one by fetch
+      const ofClient = clientLine.replace(/"\$URL\/packages\/(\S+)"/, "./$1")
+      expect(await install(ofClient)).toBe("installed")
+      expect(await install(ofClient.replaceAll(/ @?effect\S*/g, ""))).toBe("installed")
+      expect(await install(ofClient.replace(/effect@3 .*/, "effect@4"))).toBe("installed")
     } finally {
       server.close()
     }

@@ -43,17 +43,24 @@ export interface OutboundEvent extends Tenant {
 }
 
 /**
- * An event of one catalog. Its `data` has the type of the catalog's schema for its `type`, or is any JSON object if the
- * catalog has none. The catalog's types must be literals: declare it `as const`.
+ * What `data` holds for each type of a catalog: the type of its schema, or any JSON object if it has none. The catalog's
+ * types must be literals: declare it `as const`. Receivers pass it to the kit: `verifyWebhook<ShopEvents>({ … })`.
  */
+export type OutboundEventData<Catalog extends ReadonlyArray<CatalogEntry>> = {
+  readonly [Entry in Catalog[number] as Entry["type"]]: DataOf<Entry>
+}
+
+type DataOf<Entry> = Entry extends { readonly data: Schema.Schema<infer Value, infer _Encoded> }
+  ? Value
+  : OutboundEvent["data"]
+
+/** An event of one catalog. */
 export type OutboundEventOf<Catalog extends ReadonlyArray<CatalogEntry>> = EventOfEntry<Catalog[number]>
 
 type EventOfEntry<Entry extends CatalogEntry> = Entry extends CatalogEntry
   ? Omit<OutboundEvent, "type" | "data"> & {
       readonly type: Entry["type"]
-      readonly data: Entry extends { readonly data: Schema.Schema<infer Value, infer _Encoded> }
-        ? Value
-        : OutboundEvent["data"]
+      readonly data: DataOf<Entry>
     }
   : never
 
