@@ -1,7 +1,7 @@
 import { execFile, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { once } from "node:events"
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -324,8 +324,8 @@ describe("the package", () => {
     }
   })
 
-  it("type-checks in an embedding team's project, and runs the examples there", { timeout: 180_000 }, async () => {
-    writeFileSync(join(project, "package.json"), JSON.stringify({ name: "fresh", private: true, type: "module" }))
+  /** Compiles an embedding team's project with the examples and `declarations`, and runs the examples there. */
+  const embed = async (project: string, tsc: ReadonlyArray<string>) => {
     writeFileSync(
       join(project, "tsconfig.json"),
       JSON.stringify({
@@ -353,9 +353,7 @@ describe("the package", () => {
     })
     expect(declared.split("\n").length).toBeGreaterThan(150)
     writeFileSync(join(project, "declared.ts"), declared)
-    const checked = await run(process.execPath, [compiler, singleThreaded], { cwd: project }).catch((error: unknown) =>
-      Object(error)
-    )
+    const checked = await run(process.execPath, [...tsc], { cwd: project }).catch((error: unknown) => Object(error))
     expect(String(checked.stdout)).toBe("")
     // One after the other in one process, which loads the package once
     const script = `for (const name of ${JSON.stringify(examples)}) await import(\`./out/\${name}.js\`)`
@@ -371,5 +369,33 @@ describe("the package", () => {
       'layers alone: pk_test_, Shop, 0, [{"amount":0,"currency":"usd","source_types":{"card":0}}]',
       'mounted service: The shop, {"status":"ready"}'
     ])
+  }
+
+  it("type-checks in an embedding team's project, and runs the examples there", { timeout: 180_000 }, async () => {
+    writeFileSync(join(project, "package.json"), JSON.stringify({ name: "fresh", private: true, type: "module" }))
+    await embed(project, [compiler, singleThreaded])
+  })
+
+  it("does so with the oldest Effect 3 that its peers' ranges have, and with TypeScript 5.9", {
+    timeout: 300_000
+  }, async () => {
+    const oldest = join(directory, "oldest")
+    cpSync(join(root, "test/package/oldest"), oldest, { recursive: true })
+    const { dependencies }: Pick<Manifest, "dependencies"> = JSON.parse(
+      readFileSync(join(oldest, "package.json"), "utf8")
+    )
+    for (const [name, range] of Object.entries(manifest.peerDependencies)) {
+      expect([name, range]).toEqual([name, expect.stringMatching(`^(\\^|>=)${dependencies[name]}( |$)`)])
+    }
+    await run("npm", ["ci", "--ignore-scripts", "--prefer-offline"], { cwd: oldest, env: npmEnvironment })
+    const modules = join(oldest, "node_modules")
+    await unpack(archive, modules)
+    const others = Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })
+    for (const name of [...others, "@types/node", "@types/pg"]) {
+      // As npm nests what is there for others, in a version of theirs
+      link(name, existsSync(join(modules, name)) ? join(modules, manifest.name, "node_modules") : modules)
+    }
+    // Declarations name a helper type of a newer Effect
+    await embed(oldest, [join(modules, "typescript/bin/tsc"), "--skipLibCheck"])
   })
 })

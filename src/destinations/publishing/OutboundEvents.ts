@@ -205,9 +205,8 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
     skipped,
     duplicate: !isNew
   })
-  /** Publishes within the caller's transaction. Nothing may be sent before that commits. */
-  const publishWithin = (event: OutboundEvent) =>
-    Effect.zipLeft(Effect.map(transaction(parts.sql)(store(event, null)), publishedOf), parts.announce)
+  /** Publishes within the caller's transaction. Nothing may be sent, and no worker is woken, before that commits. */
+  const publishWithin = (event: OutboundEvent) => Effect.map(transaction(parts.sql)(store(event, null)), publishedOf)
   /** Publishes in a transaction of its own, which may be retried. The worker gets its deliveries after the commit. */
   const publishAlone = (event: OutboundEvent) =>
     // Otherwise an interruption during the commit would leave committed deliveries under a lease that nobody uses
