@@ -92,6 +92,19 @@ describe("claims in the order of time", () => {
     yield* eventuallyTrue("the attempts", () => queue.sent.length === 100)
     expect(queue.turns.size).toBe(1)
   })
+
+  it.scopedLive("begin few further attempts of an endpoint in a turn of the event loop", function* () {
+    const endpoints = Array.from({ length: 25 }, () => anyDelivery().endpointId)
+    const busy = endpoints.flatMap((endpointId) => Array.from({ length: 4 }, () => ({ ...anyDelivery(), endpointId })))
+    const { queue } = yield* started((_, before) => (before === 0 ? { ...nothingDue, deliveries: busy } : nothingDue), {
+      concurrency: 256
+    })
+    yield* eventuallyTrue("the attempts", () => queue.sent.length === 100)
+    const first = busy.filter((_, index) => index % 4 === 0).map(({ id }) => id)
+    // Before all that wait for a further turn
+    expect(queue.sent.slice(0, 25 + 16)).toEqual(expect.arrayContaining(first))
+    expect(queue.turns.size).toBeGreaterThan(2)
+  })
 })
 
 describe("claims beside the order of time", () => {

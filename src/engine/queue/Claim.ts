@@ -8,8 +8,6 @@ import type { RunStatement } from "../../platform/storage/Statements.ts"
 import { automaticDelays, jitter, maxAbandoned, maxAttempts } from "../attempts/Outcome.ts"
 import type { AttemptTrigger, LeasedDelivery } from "./Enqueue.ts"
 
-/** Claims: their options and results, and the form of these in the database. */
-
 /** A claimed delivery, with everything its attempt needs except the data shared by endpoint: see `Destination`. */
 export interface ClaimedDelivery extends Tenant {
   readonly id: DeliveryId
@@ -36,7 +34,6 @@ export interface ClaimedDelivery extends Tenant {
   readonly traceparent: string | null
 }
 
-/** The data shared by all deliveries to an endpoint. */
 export interface Destination {
   readonly url: string
   /** Deleted: its secrets are erased, and nothing more is sent to it. */
@@ -51,7 +48,6 @@ export interface StoredSecret {
   readonly retiredAt: number | null
 }
 
-/** The result of a claim, and the state of the queue. */
 export interface Claim {
   readonly deliveries: ReadonlyArray<ClaimedDelivery>
   /** Milliseconds until the next delivery comes due that is not due yet; null if there is none. */
@@ -79,7 +75,6 @@ export interface AskedFor {
 }
 
 export interface ClaimOptions {
-  /** Never more than this many are claimed. */
   readonly limit: number
   readonly lease: Duration.Duration
   /** Attempts in flight per endpoint, including those of `inFlight`. */
@@ -97,18 +92,18 @@ export interface ClaimOptions {
   /** Where to start the search for the oldest. Default `queueStart`. */
   readonly from?: QueuePlace
   readonly leftOut?: ReadonlyArray<EndpointId>
+  /** Whether it steps over endpoints at their cap that are not left out: then it looks at a bounded number of rows. */
+  readonly hides?: boolean
   /** Endpoints among those left out that are looked up separately. */
   readonly askedFor?: ReadonlyArray<AskedFor>
 }
 
-/** A claim's summary, the first row of its result. */
 interface ClaimSummary {
   readonly claimedAt: number
   /** Of today's table of deliveries. */
   readonly pages: number
   /** Of the queue. */
   readonly queuePages: number
-  /** How many interrupted attempts were recorded. */
   readonly interrupted: number
   readonly more: boolean
   readonly place: QueuePlace
@@ -271,8 +266,11 @@ const fourfolds = (pages: number): number => Math.floor(Math.log2(pages + 1) / 2
 /** How many due rows a claim looks at, as a multiple of its limit, to pick fairly across endpoints. */
 const windowFactor = 2
 
-/** How many rows a claim of the newest looks at, whatever its limit, and their maximum age. */
-const newestWindow = 1024
+/**
+ * How many rows a claim looks at, whatever its limit, that takes the newest, or steps over endpoints at their cap: all that
+ * is due may be theirs. And the maximum age of the newest.
+ */
+const mostLooked = 1024
 const newestAge = "5 seconds"
 
 /**
@@ -289,12 +287,7 @@ const cutOff = "(lease IS NOT NULL AND lease <> ALL (ARRAY(SELECT lease FROM unc
 const itself = <A>(value: A): A => value
 
 /** Due rows that may be claimed besides those of the endpoints asked for; at most `window` rows. */
-const lookedAt = (
-  sql: SqlClient.SqlClient,
-  { from = queueStart, look }: ClaimOptions,
-  out: ReadonlyArray<EndpointId>,
-  window: number
-) => {
+const lookedAt = (sql: SqlClient.SqlClient, { look }: ClaimOptions, out: ReadonlyArray<EndpointId>, window: number) => {
   // Not `= ANY`, which compares one by one: there may be thousands
   const free = sql`CASE WHEN leased_until IS NULL OR leased_until <= now()
     THEN endpoint_id NOT IN (SELECT unnest(${arrayOf(out, itself)}::uuid[])) END`
@@ -303,14 +296,12 @@ const lookedAt = (
         SELECT tid, endpoint_id, next_attempt_at FROM (
           SELECT ctid AS tid, endpoint_id, next_attempt_at, leased_until FROM payments.delivery_queue
           WHERE next_attempt_at >= ANY (ARRAY[now() - ${newestAge}::interval]) AND next_attempt_at <= now()
-          ORDER BY next_attempt_at DESC LIMIT ${newestWindow}
+          ORDER BY next_attempt_at DESC LIMIT ${mostLooked}
         ) AS newest
         WHERE ${free}
         ORDER BY next_attempt_at DESC LIMIT ${window}`
     : sql`
-        SELECT ctid AS tid, endpoint_id, next_attempt_at FROM payments.delivery_queue
-        WHERE next_attempt_at >= ANY (ARRAY[${from}::timestamptz]) AND next_attempt_at <= now() AND ${free}
-        ORDER BY next_attempt_at LIMIT ${window}`
+        SELECT tid, endpoint_id, next_attempt_at FROM looked WHERE ${free} ORDER BY next_attempt_at LIMIT ${window}`
 }
 
 /**
@@ -345,12 +336,23 @@ export const makeClaim =
     const asked = new Set(askedFor.map(({ endpointId }) => endpointId))
     const busy = Array.from(options.inFlight).filter(([id]) => !out.has(id) || asked.has(id))
     const window = options.look === "asked" ? 0 : options.limit * windowFactor
+    // Without a limit, the planner makes one of it and of what looks at it. Of rows under a lease there are few
+    const [how, bound] = options.hides
+      ? [
+          "MATERIALIZED",
+          `AND (leased_until IS NULL OR leased_until <= now()) ORDER BY next_attempt_at LIMIT ${mostLooked}`
+        ]
+      : ["NOT MATERIALIZED", ""]
     return Effect.suspend(() => {
       const lease = v7()
       const claim = Effect.map(
         run(
           sql<ClaimRow>`
-      ${plans.mark} WITH next AS MATERIALIZED (${lookedAt(sql, options, [...out], window)}
+      ${plans.mark} WITH looked AS ${sql.literal(how)} (
+        SELECT ctid AS tid, endpoint_id, next_attempt_at, leased_until FROM payments.delivery_queue
+        WHERE next_attempt_at >= ANY (ARRAY[${options.from ?? queueStart}::timestamptz]) AND next_attempt_at <= now()
+        ${sql.literal(bound)}
+      ), next AS MATERIALIZED (${lookedAt(sql, options, [...out], window)}
       ), asked AS MATERIALIZED (
         SELECT a.tid, w.endpoint_id, a.next_attempt_at
         FROM unnest(${arrayOf(askedFor, ({ endpointId }) => endpointId)}::uuid[],
@@ -429,7 +431,9 @@ export const makeClaim =
           'queuePages', pg_relation_size('payments.delivery_queue') / 8192,
           -- Is read, so that it happens
           'interrupted', (SELECT count(*) FROM interrupted),
-          'more', (SELECT count(*) FROM next) >= ${window},
+          'more', (SELECT count(*) FROM next) >= ${window}${sql.literal(
+            options.hides === true ? ` OR (SELECT count(*) FROM looked) >= ${mostLooked}` : ""
+          )},
           -- A row that is stored late stands at the time when its transaction began: look back a little
           'place', LEAST((SELECT min(next_attempt_at) FROM next), now() - interval '2 seconds')::text,
           'askedFor', (SELECT json_agg(json_build_array(endpoint_id, first)) FROM (

@@ -98,7 +98,6 @@ const makeQueue: Effect.Effect<Queue["Type"], never, SqlClient.SqlClient> = Effe
   }
 })
 
-/** An attempt that was made, to be recorded. */
 export interface FinishedAttempt {
   readonly delivery: ClaimedDelivery
   /** In Unix milliseconds. */
@@ -129,7 +128,6 @@ interface RowValues {
   readonly names: string
 }
 
-/** The rows' places in the queue. */
 const placesOf = (sql: SqlClient.SqlClient, attempts: ReadonlyArray<FinishedAttempt>): RowValues => ({
   values: sql`${arrayOf(attempts, ({ delivery }) => `"${delivery.ctid}"`)}::tid[]`,
   names: "place"
@@ -294,7 +292,6 @@ const oncePerDelivery = (attempts: ReadonlyArray<FinishedAttempt>): ReadonlyArra
   return groups
 }
 
-/** The statement that releases claimed deliveries for which no attempt was made. */
 export const makeRelease =
   (sql: SqlClient.SqlClient, plans: Plans) =>
   (deliveries: ReadonlyArray<ClaimedDelivery>, delay: Duration.Duration): Effect.Effect<void, SqlError.SqlError> =>

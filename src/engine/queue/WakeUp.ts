@@ -14,7 +14,6 @@ export class Signal {
   #waiter: Fiber.RuntimeFiber<unknown, unknown> | null = null
   #timer: NodeJS.Timeout | undefined
 
-  /** Whether a fiber is waiting. */
   get isAwaited(): boolean {
     return this.#resume !== null && this.#waiter?.unsafePoll() === null
   }
@@ -29,7 +28,6 @@ export class Signal {
     resume()
   }
 
-  /** Clears the signal. */
   reset(): void {
     this.#raised = false
   }
@@ -68,7 +66,6 @@ const channel = "connected_payments_deliveries"
  */
 const gatherFor = "5 millis"
 
-/** The backoff before listening again. */
 const reconnect = Schedule.exponential("50 millis").pipe(
   Schedule.jittered,
   Schedule.union(Schedule.spaced("2 seconds")),

@@ -8,7 +8,6 @@ import { Signal } from "../queue/WakeUp.ts"
 import { maxClaim } from "./Endpoints.ts"
 import type { LoopHealth } from "./WorkerLife.ts"
 
-/** The most attempts that one flush records. */
 const maxFlush = 2 * maxClaim
 
 const reconnect = Schedule.exponential("100 millis").pipe(

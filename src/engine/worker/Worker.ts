@@ -41,7 +41,6 @@ const unsignableDelay = Duration.minutes(1)
 
 const unanswered = "can't claim: the database does not answer"
 
-/** The result of a claim in the order of time. */
 interface Claimed {
   readonly found: number
   /** Whether more may be due than it reached: it filled the room, or looked at as many rows as it may. */
@@ -144,7 +143,6 @@ export class Worker implements Recipient {
     return worker
   })
 
-  /** Deliveries held: see `#held`. */
   get held(): number {
     return this.#held
   }
@@ -247,7 +245,7 @@ export class Worker implements Recipient {
       endpoints.lookFromStart()
     }
     const { counts, hides } = endpoints.beginClaim(claimedAt, this.#from)
-    const wanted = { limit, lease: options.lease, from: this.#from, ...counts }
+    const wanted = { limit, lease: options.lease, from: this.#from, hides: hides && !isRestart, ...counts }
     return Effect.flatMap(queue.claim(wanted), (claim) => {
       this.#noteCost(isRestart, performance.now() - claimedAt)
       // It stepped over rows of endpoints at their cap: starting later would lose those
@@ -522,7 +520,6 @@ export class Worker implements Recipient {
   }
 }
 
-/** Pauses after a claim that failed. */
 const orRest = <A>(claim: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A | null> =>
   Effect.catchAll(claim, (error) =>
     Effect.logWarning("Deliveries can't be claimed", error).pipe(
