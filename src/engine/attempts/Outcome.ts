@@ -67,7 +67,6 @@ const refusedCodes: ReadonlyMap<unknown, StatusErrorCode> = new Map(
 /** The code for the value that a consumer sent in `refusedHeaderName`. Any other value has no code and is not kept. */
 export const refusedCode = (header: unknown): StatusErrorCode | undefined => refusedCodes.get(header)
 
-/** Whether the HTTP status, rather than the code, decides on a retry. */
 export const isStatusErrorCode = (code: AttemptErrorCode): code is StatusErrorCode =>
   code === "http_error" || code.startsWith("consumer_refused_")
 

@@ -88,9 +88,7 @@ export interface HandedDelivery extends Tenant {
   readonly id: DeliveryId
   readonly endpointId: EndpointId
   readonly eventId: string
-  /** The secrets that are bound to it, newest first. */
   readonly secretIds: ReadonlyArray<string>
-  /** The exact text to sign and send. */
   readonly payload: string
   readonly traceparent: string | null
 }

@@ -76,7 +76,6 @@ export class Recording {
     return found
   }
 
-  /** Waits for finished attempts and records a batch of them. */
   readonly round: Effect.Effect<void> = Effect.suspend(() => {
     if (this.#finished.length === 0) {
       this.#health.rest("has nothing to record")

@@ -147,7 +147,6 @@ export class Worker implements Recipient {
     return this.#held
   }
 
-  /** Attempts in flight and waiting. */
   get size(): number {
     return this.#parts.attempts.size
   }
@@ -345,10 +344,7 @@ export class Worker implements Recipient {
     }
     const startAll = Effect.suspend(() => {
       const [quick, slow] = Array.partition(deliveries, (delivery) => endpoints.of(delivery).slow !== null)
-      // Those whose endpoint has nothing in flight don't wait for the others' turn
-      const [others, first] = Array.partition(quick, (delivery) => endpoints.of(delivery).inFlight === 0)
-      start(first)
-      start(others)
+      start(quick)
       return Effect.forEach(
         slow.length === 0 ? [] : Array.chunksOf(slow, fewAtOnce),
         (some) =>
@@ -436,13 +432,15 @@ export class Worker implements Recipient {
 
   /**
    * Reserves a place by the rules of claims: as many as there is room for, and as many of an endpoint as its cap allows,
-   * or some more if it keeps up; but none of slow endpoints, and none while more is due than claims have reached.
+   * or some more if it keeps up; but none of slow endpoints, and while more is due than claims have reached, one of each
+   * endpoint with nothing in flight.
    */
   reserve(delivery: HandedDelivery): boolean {
     const { endpoints, options } = this.#parts
     const endpoint = endpoints.of(delivery)
-    const { room } = this
-    if (this.#behind || room < 1 || endpoint.slow !== null) return false
+    // First attempts get as many places again as there are, as in claims of the newest
+    const room = this.room + (endpoint.isIdle ? options.concurrency : 0)
+    if (room < 1 || endpoint.slow !== null || (this.#behind && !endpoint.isIdle)) return false
     // Batches may wait here for their turn, as long as half of the places are left to other endpoints
     const most = endpoints.capOf(endpoint) + (room > options.concurrency / 2 ? endpoint.ahead : 0)
     if (endpoint.held + endpoint.promised >= most) return false
