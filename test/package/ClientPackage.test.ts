@@ -48,7 +48,7 @@ beforeAll(async () => {
     link(name, modules)
   writeFileSync(join(project, "package.json"), JSON.stringify({ name: "shop", private: true, type: "module" }))
   writeFileSync(join(project, "order.ts"), program)
-}, 120_000)
+})
 
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 

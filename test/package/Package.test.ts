@@ -113,7 +113,7 @@ describe("the package", () => {
     // What it declares, and nothing else: a package that it forgets to name is missed here
     const declared = { ...manifest.dependencies, ...manifest.peerDependencies, ...manifest.optionalDependencies }
     for (const name of [...Object.keys(declared), "@types/node", "@types/pg"]) link(name, modules)
-  }, 300_000)
+  })
 
   afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
@@ -275,9 +275,7 @@ describe("the package", () => {
     )
   })
 
-  it("is installed by the guide's line beside the peers that it takes, not those of their next major", {
-    timeout: 180_000
-  }, async () => {
+  it("is installed by the guide's line beside the peers that it takes, not those of their next major", async () => {
     const guide = readFileSync(join(root, "src/docs/guides/embedding.md"), "utf8")
     const [line = ""] = /^npm install \.\/connected-payments-\d.*$/m.exec(guide) ?? []
     const fresh = join(directory, "fresh")
@@ -314,7 +312,7 @@ describe("the package", () => {
     }
   })
 
-  it("type-checks in an embedding team's project, and runs the examples there", { timeout: 180_000 }, async () => {
+  it("type-checks in an embedding team's project, and runs the examples there", async () => {
     writeFileSync(join(project, "package.json"), JSON.stringify({ name: "fresh", private: true, type: "module" }))
     writeFileSync(
       join(project, "tsconfig.json"),
