@@ -6,11 +6,11 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/harness/globalSetupInMemory.ts"],
-    // Each has a command of its own: test:full, bench, test:faults, test:package, test:servers
-    exclude: ["test/**/*.full.test.ts", "test/bench/**", "test/faults/**", "test/package/**", "test/servers/**"],
-    // Much of the time is spent waiting for processes, sockets and the database: twice as many workers as a small machine
-    // has processors
-    maxWorkers: 4,
+    // Each has a command of its own: test:full, bench, test:faults, test:package
+    exclude: ["test/**/*.full.test.ts", "test/bench/**", "test/faults/**", "test/package/**"],
+    // Some of the time is spent waiting for processes, sockets and the database: a worker more than a small machine has
+    // processors. Each further one loads the service, and starts those that suites share, once more
+    maxWorkers: 3,
     // At the end of a run the pool ends idle workers down to this number. With more than one to end it ends one of them
     // twice, the second time in the midst of the first, and the run fails with "Terminating worker thread"
     minWorkers: 3,

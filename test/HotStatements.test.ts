@@ -31,6 +31,8 @@ const sentBy = <A, E, R>(
 /** As a file has it: without blank ends of lines, and the indentation of the code around it. */
 const asFile = (text: string | undefined) => {
   const lines = (text ?? "")
+    // The mark tells of the day and of the tables' sizes
+    .replace(/\/\* \d\.\d+\.\d+ \*\//, "/* mark */")
     .split("\n")
     .map((line) => line.trimEnd())
     .filter((line) => line !== "")

@@ -3,7 +3,6 @@ import { Cause, Console, Effect, Logger, LogLevel } from "effect"
 import { apiBench } from "./api/Api.ts"
 import { type Bench, type Figure, rowsOf, table } from "./Bench.ts"
 import { bodiesBench } from "./bodies/Bodies.ts"
-import { consoleBench } from "./console/Console.ts"
 import { deliveriesBench } from "./deliveries/Deliveries.ts"
 import { floodBench } from "./flood/Flood.ts"
 import { growthBench } from "./growth/Growth.ts"
@@ -12,7 +11,6 @@ import { latencyBench } from "./latency/Latency.ts"
 import { memoryBench } from "./memory/Memory.ts"
 import { neighbourBench } from "./neighbour/Neighbour.ts"
 import { pathsBench } from "./paths/Paths.ts"
-import { peersBench } from "./peers/Peers.ts"
 import { providerBench } from "./provider/Provider.ts"
 import { scaleBench } from "./scale/Scale.ts"
 import { soakBench } from "./soak/Soak.ts"
@@ -38,9 +36,7 @@ const benches: ReadonlyArray<Bench> = [
   neighbourBench,
   memoryBench,
   bodiesBench,
-  consoleBench,
-  pathsBench,
-  peersBench
+  pathsBench
 ]
 
 /** Those that take longer than all others together; `all` leaves them out. */

@@ -9,7 +9,7 @@ import { ProviderObject, ProviderPage } from "../../src/payments/Schemas.ts"
 import { Api } from "../../src/surface/contract/Api.ts"
 import { resourceOf } from "../../src/surface/contract/ProviderResources.ts"
 import { listening } from "../harness/Listening.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedServiceWithWorker, TestService } from "../harness/TestService.ts"
 import { it } from "../harness/Tests.ts"
 
 const clientOf = (service: TestService["Type"], apiKey = service.organization.testKey) =>
@@ -20,7 +20,7 @@ const clientOf = (service: TestService["Type"], apiKey = service.organization.te
     retry: { delay: "10 millis" }
   }).pipe(Effect.provide(FetchHttpClient.layer))
 
-onService()("the client of a running service", (it) => {
+onSharedServiceWithWorker("the client of a running service", (it) => {
   it.effect("creates, reads and changes things with typed answers", function* () {
     const client = yield* clientOf(yield* TestService)
     const product = yield* client.products.create({ payload: { name: "Coffee" } })

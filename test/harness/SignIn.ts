@@ -34,6 +34,9 @@ export const onOneServiceWithMail = (overrides: Parameters<typeof TestService.la
 /** `onSharedService` with a real mail server behind it. */
 export const onSharedServiceWithMail = onOneServiceWithMail(api)
 
+/** The same, whose links open pages without the console. Suites may move its clock forward. */
+export const onServiceWithoutConsole = onOneServiceWithMail({ ...api, console: false })
+
 export const newEmail = (): string => `person-${randomUUID()}@example.com`
 
 export const tokenIn = (mail: ReceivedMail): string => {

@@ -2,13 +2,16 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 /** Files and folders that take ten seconds and more, or wait for long; the slowest first. */
 const slow = [
+  "test/faults/Failover.test.ts",
+  "test/faults/Database.test.ts",
+  "test/package/Package.test.ts",
   "test/console/Foundation.full.test.ts",
   "test/process/TwoProcesses.full.test.ts",
   "test/surface/http/Limits.full.test.ts",
   "test/surface/http/Tenancy.corpus.test.ts",
-  "test/console/WholeWay.test.ts",
-  "test/surface/http/Statistics.test.ts",
-  "test/server/Connections.test.ts",
+  "test/console/WholeWay.full.test.ts",
+  "test/surface/http/Statistics.full.test.ts",
+  "test/server/Connections.full.test.ts",
   "test/identity/Sessions.corpus.test.ts",
   "test/payments/Misbehaviour.test.ts",
   "test/payments/connecting/Authorizations.test.ts",

@@ -327,3 +327,6 @@ export const onOneService = (overrides: Partial<ServiceOptions["settings"]>) => 
 
 /** Declares a suite on the service without a worker that all files of a test worker share. It leaves the clock as it is, too. */
 export const onSharedService = onOneService({ roles: { api: true, worker: false } })
+
+/** The same of a service with a worker. */
+export const onSharedServiceWithWorker = onOneService({})

@@ -4,7 +4,16 @@ import { Context, Effect, Exit, Layer, Option, Tracer } from "effect"
 import { signInLinkLimits } from "../../src/identity/sign-in/MailLimits.ts"
 import { signInMinutes } from "../../src/identity/sign-in/Mails.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
-import { cookieOf, newEmail, onServiceWithMail, personOf, signIn, signInOwner, tokenIn } from "../harness/SignIn.ts"
+import {
+  cookieOf,
+  newEmail,
+  onServiceWithMail,
+  onServiceWithoutConsole,
+  personOf,
+  signIn,
+  signInOwner,
+  tokenIn
+} from "../harness/SignIn.ts"
 import { inDatabase, type RequestOptions, TestService, testPublicUrl } from "../harness/TestService.ts"
 import { expect, layer } from "../harness/Tests.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
@@ -208,7 +217,7 @@ onServiceWithMail()("signing in", (it) => {
   })
 })
 
-onServiceWithMail({ console: false })("without the console, the page that a link opens", (it) => {
+onServiceWithoutConsole("without the console, the page that a link opens", (it) => {
   it.effect("uses nothing up, however often it is fetched, and carries no token", function* () {
     const { request, sql } = yield* TestService
     const token = yield* mailedToken(newEmail())
@@ -316,7 +325,7 @@ const pressButton = (baseUrl: string, path: string, script: string, hash: string
     return page
   })
 
-onServiceWithMail({ console: false })("the button of that page", (it) => {
+onServiceWithoutConsole("the button of that page", (it) => {
   const scriptOf = (path: string) =>
     Effect.flatMap(TestService, ({ request }) =>
       Effect.map(request("GET", path), ({ text }) => /<script>([\s\S]*)<\/script>/.exec(text)?.[1] ?? "")

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { paymentIntent } from "../events/ProviderEvents.ts"
-import { inDatabase, onService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onSharedServiceWithWorker, TestService } from "../harness/TestService.ts"
 import {
   accepted,
   asTenant,
@@ -20,7 +20,7 @@ import {
 
 const received = (body: string) => Effect.map(notify(body), ({ status }) => expect(status).toBe(200))
 
-onService()("what a notification leads to", (it) => {
+onSharedServiceWithWorker("what a notification leads to", (it) => {
   it.scoped("is the milestone once, of fifty first payments at once, beside each payment's own event", function* () {
     const tenant = yield* makeNewTenant
     const endpoint = yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])

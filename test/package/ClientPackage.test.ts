@@ -69,7 +69,7 @@ beforeAll(async () => {
   writeFileSync(join(project, "package.json"), JSON.stringify({ name: "shop", private: true, type: "module" }))
   writeFileSync(join(project, "order.ts"), program)
   writeFileSync(join(project, "plain.ts"), plainProgram)
-}, 120_000)
+})
 
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 

@@ -113,7 +113,7 @@ describe("the package", () => {
     // What it declares, and nothing else: a package that it forgets to name is missed here
     const declared = { ...manifest.dependencies, ...manifest.peerDependencies, ...manifest.optionalDependencies }
     for (const name of [...Object.keys(declared), "@types/node", "@types/pg"]) link(name, modules)
-  }, 300_000)
+  })
 
   afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
@@ -275,9 +275,7 @@ describe("the package", () => {
     )
   })
 
-  it("is installed by the guide's line beside the peers that it takes, not those of their next major", {
-    timeout: 180_000
-  }, async () => {
+  it("is installed by the guide's line beside the peers that it takes, not those of their next major", async () => {
     const guide = readFileSync(join(root, "src/docs/guides/embedding.md"), "utf8")
     const [line = ""] = /^npm install \.\/connected-payments-\d.*$/m.exec(guide) ?? []
     const client = readFileSync(join(root, "src/docs/guides/client.md"), "utf8")
@@ -371,14 +369,12 @@ describe("the package", () => {
     ])
   }
 
-  it("type-checks in an embedding team's project, and runs the examples there", { timeout: 180_000 }, async () => {
+  it("type-checks in an embedding team's project, and runs the examples there", async () => {
     writeFileSync(join(project, "package.json"), JSON.stringify({ name: "fresh", private: true, type: "module" }))
     await embed(project, [compiler, singleThreaded])
   })
 
-  it("does so with the oldest Effect 3 that its peers' ranges have, and with TypeScript 5.9", {
-    timeout: 300_000
-  }, async () => {
+  it("does so with the oldest Effect 3 that its peers' ranges have, and with TypeScript 5.9", async () => {
     const oldest = join(directory, "oldest")
     cpSync(join(root, "test/package/oldest"), oldest, { recursive: true })
     const { dependencies }: Pick<Manifest, "dependencies"> = JSON.parse(

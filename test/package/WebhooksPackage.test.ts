@@ -81,7 +81,7 @@ beforeAll(async () => {
   const archive = await packWorkspace("connected-payments-webhooks", directory)
   writeFileSync(join(project, "package.json"), JSON.stringify({ name: "shop", private: true, type: "module" }))
   await run("npm", ["install", "--offline", archive], { cwd: project, env: npmEnvironment })
-}, 120_000)
+})
 
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 

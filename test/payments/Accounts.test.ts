@@ -7,7 +7,7 @@ import { Provider } from "../../src/payments/Provider.ts"
 import { AccountAccessRevoked } from "../../src/payments/ProviderErrors.ts"
 import type { Author, Tenant } from "../../src/platform/kit/Tenant.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedServiceWithWorker, TestService } from "../harness/TestService.ts"
 
 const operator: Author = { kind: "operator", id: "root" }
 
@@ -37,7 +37,7 @@ const makeTenant = Effect.gen(function* () {
 
 const provide = Effect.map(TestService, ({ services }) => Context.get(services, Accounts))
 
-onService()("accounts", (it) => {
+onSharedServiceWithWorker("accounts", (it) => {
   it.effect("are linked after a look at the provider, shown as recorded, and audited with their author", function* () {
     const accounts = yield* provide
     const { emulator } = yield* TestService

@@ -1,4 +1,4 @@
-/* 1.0.0 */ WITH
+/* mark */ WITH
 result AS MATERIALIZED (
   SELECT * FROM unnest(
     $1::tid[],

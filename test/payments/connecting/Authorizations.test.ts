@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { onOneServiceWithMail, signIn, signInMember } from "../../harness/SignIn.ts"
+import { onServiceWithoutConsole, signIn, signInMember } from "../../harness/SignIn.ts"
 import { TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "../../surface/http/Refusals.ts"
 import {
@@ -32,9 +32,7 @@ const ended = {
   signedOut: "You are signed out"
 }
 
-const onServiceOfFile = onOneServiceWithMail({ roles: { api: true, worker: false }, console: false })
-
-onServiceOfFile("an existing account", (it) => {
+onServiceWithoutConsole("an existing account", (it) => {
   it.effect("is linked when its owner consents, and then serves like any other", function* () {
     const { emulator, makeKey, request } = yield* TestService
     const owner = yield* newOwner
@@ -340,7 +338,7 @@ onServiceOfFile("an existing account", (it) => {
   })
 })
 
-onServiceOfFile("the consent page of the emulator", (it) => {
+onServiceWithoutConsole("the consent page of the emulator", (it) => {
   it.effect("refuses other platforms and made-up accounts", function* () {
     const url = urlIn(yield* authorize(yield* newOwner))
     const other = new URL(url)

@@ -5,7 +5,7 @@ import { AccountConnection } from "../../../src/payments/connecting/AccountConne
 import { Provider } from "../../../src/payments/Provider.ts"
 import type { Tenant } from "../../../src/platform/kit/Tenant.ts"
 import { eventually } from "../../harness/Eventually.ts"
-import { onOneServiceWithMail, type Person, signInMember } from "../../harness/SignIn.ts"
+import { onServiceWithoutConsole, type Person, signInMember } from "../../harness/SignIn.ts"
 import { inDatabase, TestService, testPublicUrl } from "../../harness/TestService.ts"
 import { authorize, consent, createdAccounts, hasAccess, newOwner, onboard, read, urlIn } from "./Connecting.ts"
 
@@ -62,7 +62,7 @@ const finishAs = (person: Person, { organizationId, environment }: Tenant, back:
 
 const authorOf = ({ id }: Person) => ({ kind: "person", id }) as const
 
-onOneServiceWithMail({ roles: { api: true, worker: false }, console: false })("an account", (it) => {
+onServiceWithoutConsole("an account", (it) => {
   it.scoped("that is created is not linked by who loses the role meanwhile, and serves the next one", function* () {
     const { admin, demote, owner, tenant } = yield* setUp
     const before = yield* createdAccounts

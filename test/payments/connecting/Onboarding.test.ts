@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { eventually } from "../../harness/Eventually.ts"
-import { onOneServiceWithMail, signInMember } from "../../harness/SignIn.ts"
+import { onServiceWithoutConsole, signInMember } from "../../harness/SignIn.ts"
 import { TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "../../surface/http/Refusals.ts"
 import {
@@ -48,9 +48,7 @@ const connect = (owner: Effect.Effect.Success<typeof newOwner>) =>
     return String((yield* read(owner))["accountId"])
   })
 
-const onServiceOfFile = onOneServiceWithMail({ roles: { api: true, worker: false }, console: false })
-
-onServiceOfFile("onboarding", (it) => {
+onServiceWithoutConsole("onboarding", (it) => {
   it.effect("creates an account, links it at once, shows what the provider says until it is connected", function* () {
     const { request, sql } = yield* TestService
     const owner = yield* newOwner
@@ -257,7 +255,7 @@ onServiceOfFile("onboarding", (it) => {
   })
 })
 
-onServiceOfFile("a connected account", (it) => {
+onServiceWithoutConsole("a connected account", (it) => {
   it.effect("is disconnected by an owner who is told what that means; only a new link reverses it", function* () {
     const { emulator, makeKey, request } = yield* TestService
     const owner = yield* newOwner

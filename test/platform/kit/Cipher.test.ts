@@ -22,7 +22,7 @@ const encrypt = (text: string, context = "row 1", by = cipher) =>
 const decrypts = (encrypted: Parameters<Cipher["Type"]["decrypt"]>[0], context = "row 1", by = cipher) =>
   Effect.runSyncExit(by.decrypt(encrypted, context))
 
-const texts = FastCheck.string({ unit: "grapheme" })
+const texts = FastCheck.fullUnicodeString()
 
 describe("an encrypted secret", () => {
   it("decrypts to what it was, whatever it was", () => {

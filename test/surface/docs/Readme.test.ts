@@ -8,7 +8,7 @@ import { Effect, Schema } from "effect"
 import { cli } from "../../../src/app/cli/Cli.ts"
 import { understand } from "../../../src/app/cli/CommandLine.ts"
 import { guideFile, guideNames } from "../../../src/surface/docs/Guides.ts"
-import { onService, TestService } from "../../harness/TestService.ts"
+import { onSharedServiceWithWorker, TestService } from "../../harness/TestService.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 
 // What the documents say can be done can be done
@@ -146,7 +146,7 @@ const shells = [
   ["zsh", "-euo", "pipefail", "-c"]
 ] as const
 
-onService()("the first requests", (it) => {
+onSharedServiceWithWorker("the first requests", (it) => {
   it.scoped.each(shells.filter(([file]) => hasCurl && isThere(file)))(
     "do what they say in %s, and twice the same",
     function* ([file, ...args]) {

@@ -3,11 +3,11 @@ import { Effect } from "effect"
 import { verifyWebhook } from "../../../src/webhooks/index.ts"
 import { makeConsumer } from "../../harness/Consumer.ts"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
-import { onService, TestService } from "../../harness/TestService.ts"
+import { onSharedServiceWithWorker, TestService } from "../../harness/TestService.ts"
 import { payAt } from "../../payments/ConnectedTenant.ts"
 import { posting } from "./Payments.ts"
 
-onService()("a first payment", (it) => {
+onSharedServiceWithWorker("a first payment", (it) => {
   it.scoped("leads from checkout to two signed events that match the order", function* () {
     const service = yield* TestService
     const { organization, request } = service

@@ -6,7 +6,7 @@ import { Deliveries } from "../../../src/destinations/deliveries/Deliveries.ts"
 import { WakeUp } from "../../../src/engine/queue/WakeUp.ts"
 import { endQueued, queueAgain } from "../../destinations/deliveries/StoredDeliveries.ts"
 import { answering, attempted, attemptsIn, send } from "../../engine/Sending.ts"
-import { inDatabase, onService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onService, onSharedServiceWithWorker, TestService } from "../../harness/TestService.ts"
 import { asTenant, makeTenant, notification, notify, subscribe, type Tenant } from "../../inbound/Notifications.ts"
 import { waitsForLock } from "../../platform/storage/PartitionBed.ts"
 import { expectFailure } from "./Refusals.ts"
@@ -256,7 +256,7 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
   })
 })
 
-onService()("a re-sent delivery", (it) => {
+onSharedServiceWithWorker("a re-sent delivery", (it) => {
   it.scoped("is attempted once for each time it is asked for, and signed anew", function* () {
     const consumer = yield* answering(410)
     const { endpoint, tenant } = yield* send(consumer.url)

@@ -10,7 +10,7 @@ import { verifyWebhook } from "../../../src/webhooks/index.ts"
 import { makeDestination, payment } from "../../destinations/endpoints/Delivering.ts"
 import { makeConsumer } from "../../harness/Consumer.ts"
 import { eventually } from "../../harness/Eventually.ts"
-import { onService, TestService } from "../../harness/TestService.ts"
+import { onSharedServiceWithWorker, TestService } from "../../harness/TestService.ts"
 import { type McpClient, overHttp } from "./McpClient.ts"
 
 const nobody = "0199c0de-0000-7000-8000-00000000dead"
@@ -155,7 +155,7 @@ const start = Effect.gen(function* () {
   return { service, organization, mcp, tools }
 })
 
-onService()("the tool server", (it) => {
+onSharedServiceWithWorker("the tool server", (it) => {
   it.scoped("lists the contract's tools, each with its schemas, its hints and the scope that it needs", function* () {
     const { mcp, tools } = yield* start
     expect(mcp.client.getServerVersion()?.name).toBe("connected-payments")
