@@ -1,20 +1,11 @@
 import { HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Uuid } from "../../platform/bounds/Text.ts"
-import {
-  errorSchema,
-  errorSchemas,
-  OrganizationAccessDenied,
-  OrganizationAlreadyExists,
-  PermissionDenied,
-  ResourceNotFound,
-  ServiceUnavailable
-} from "../../platform/errors/Errors.ts"
+import { errorSchema, errorSchemas, OrganizationAccessDenied, OrganizationAlreadyExists, PermissionDenied, ResourceNotFound, ServiceUnavailable } from "../../platform/errors/Errors.ts"
 import { CreatedAt, described, ExpiresAt, optional, strict, withStatus } from "../../platform/kit/Request.ts"
 import { CreatedBy, Email, Environments, InvitedRole, WorkspaceEnvironment } from "../Schemas.ts"
 import { sessionDelete, sessionGet, sessionGroup, sessionPost } from "../SessionEndpoints.ts"
-import { SignedIn } from "../sign-in/SessionApi.ts"
-import { linkPageEndpoint, redemption } from "../sign-in/SignInApi.ts"
+import { linkPageEndpoint, redemption, SignedIn } from "../sign-in/Api.ts"
 
 /** An invitation that can still be accepted. */
 export const Invitation = Schema.Struct({

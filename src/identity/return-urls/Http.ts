@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { serving } from "../../platform/kit/Handlers.ts"
 import { memberInWorkspace } from "../members/CurrentMember.ts"
+import { ReturnUrlsApi, writtenReturnUrls } from "./Api.ts"
 import { ReturnUrls } from "./ReturnUrls.ts"
-import { ReturnUrlsApi, writtenReturnUrls } from "./ReturnUrlsApi.ts"
 
 export const returnUrlsHttp = serving(ReturnUrlsApi, ReturnUrls, (returnUrls) => ({
   get: () => Effect.flatMap(memberInWorkspace, returnUrls.get),

@@ -1,11 +1,31 @@
 import { Effect } from "effect"
 import { ResourceNotFound } from "../../platform/errors/Errors.ts"
 import { serving } from "../../platform/kit/Handlers.ts"
+import { Mailer } from "../../platform/kit/Mailer.ts"
 import { CurrentSession } from "../Authentication.ts"
+import { RequestAdmission } from "../RequestAdmission.ts"
+import { SessionApi, SignInApi } from "./Api.ts"
+import { makeRedemption, type RedemptionOptions } from "./LinkRedemption.ts"
 import { makeSessionAnswer } from "./SessionAnswer.ts"
-import { SessionApi } from "./SessionApi.ts"
 import { clearSessionCookie } from "./SessionCookie.ts"
 import { Sessions } from "./Sessions.ts"
+import { SignIn } from "./SignIn.ts"
+import { type LinkPageOptions, linkPage, signInPage } from "./SignInPage.ts"
+
+export const signInHttp = (options: RedemptionOptions & LinkPageOptions) =>
+  serving(
+    SignInApi,
+    Effect.all([SignIn, RequestAdmission, makeRedemption(options), Mailer]),
+    ([signIn, { client }, { preview, redeem }, { toLog }]) => ({
+      requestLink: Effect.fnUntraced(function* ({ payload }) {
+        yield* signIn.requestLink(payload.email, yield* client)
+        return { sent: true as const, toLog }
+      }),
+      page: () => Effect.succeed(linkPage(options, "sign-in", signInPage)),
+      preview: ({ payload }) => preview(signIn.preview(payload.token)),
+      redeem: ({ payload }) => redeem((client) => signIn.redeem(payload.token, client))
+    })
+  )
 
 export const sessionHttp = serving(SessionApi, Effect.all([Sessions, makeSessionAnswer]), ([sessions, answer]) => ({
   get: () => Effect.flatMap(CurrentSession, answer),

@@ -4,7 +4,7 @@ import { SlowReads } from "../../platform/kit/SlowReads.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
 import { preferReplica } from "../../platform/storage/ReadReplica.ts"
 import { Principal } from "../Principal.ts"
-import { AuditApi } from "./AuditApi.ts"
+import { AuditApi } from "./Api.ts"
 import { isSearch, makeAuditList } from "./AuditRepo.ts"
 
 export const auditHttp = serving(
