@@ -1,6 +1,11 @@
 import { HttpServerRequest } from "@effect/platform"
 import { Effect } from "effect"
-import { type OriginNotTrusted, type RateLimitExceeded, type ServiceUnavailable, SessionInvalid } from "../../platform/errors/Errors.ts"
+import {
+  type OriginNotTrusted,
+  type RateLimitExceeded,
+  type ServiceUnavailable,
+  SessionInvalid
+} from "../../platform/errors/Errors.ts"
 import { requireTrustedOrigin } from "../AuthenticationLive.ts"
 import { RequestAdmission } from "../RequestAdmission.ts"
 import type { SignedIn } from "./Api.ts"

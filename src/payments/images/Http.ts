@@ -3,7 +3,15 @@ import { toReadable } from "@effect/platform-node/NodeStream"
 import { Effect, Option, Stream } from "effect"
 import { Principal } from "../../identity/Principal.ts"
 import { fieldName, refusal } from "../../platform/bounds/Refusals.ts"
-import { PayloadTooLarge, ProviderAccountNotConnected, RateLimitExceeded, ResourceNotFound, ServiceUnavailable, type UnsupportedMediaType, ValidationFailed } from "../../platform/errors/Errors.ts"
+import {
+  PayloadTooLarge,
+  ProviderAccountNotConnected,
+  RateLimitExceeded,
+  ResourceNotFound,
+  ServiceUnavailable,
+  type UnsupportedMediaType,
+  ValidationFailed
+} from "../../platform/errors/Errors.ts"
 import { BaseApi } from "../../platform/kit/BaseApi.ts"
 import { makeFairSemaphore } from "../../platform/kit/Concurrency.ts"
 import { hasEntityTag } from "../../platform/kit/Request.ts"

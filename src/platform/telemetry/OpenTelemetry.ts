@@ -2,12 +2,44 @@ import { hostname } from "node:os"
 import * as EffectMetrics from "@effect/opentelemetry/Metrics"
 import * as EffectResource from "@effect/opentelemetry/Resource"
 import { SqlError } from "@effect/sql"
-import { type Attributes, type AttributeValue, DiagLogLevel, diag, type HrTime, type Span as OtelSpan, type Tracer as OtelTracer, ROOT_CONTEXT, type SpanContext, SpanKind, SpanStatusCode, TraceFlags, trace } from "@opentelemetry/api"
+import {
+  type Attributes,
+  type AttributeValue,
+  DiagLogLevel,
+  diag,
+  type HrTime,
+  type Span as OtelSpan,
+  type Tracer as OtelTracer,
+  ROOT_CONTEXT,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace
+} from "@opentelemetry/api"
 import { detectResources, envDetector, type Resource, resourceFromAttributes } from "@opentelemetry/resources"
 import { BatchLogRecordProcessor, LoggerProvider } from "@opentelemetry/sdk-logs"
-import { DataPointType, type MetricData, type MetricProducer, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"
+import {
+  DataPointType,
+  type MetricData,
+  type MetricProducer,
+  PeriodicExportingMetricReader
+} from "@opentelemetry/sdk-metrics"
 import { AlwaysOnSampler, BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base"
-import { Cause, Config, Context, Effect, type Exit, Inspectable, Layer, Logger, Option, Predicate, Runtime, Tracer } from "effect"
+import {
+  Cause,
+  Config,
+  Context,
+  Effect,
+  type Exit,
+  Inspectable,
+  Layer,
+  Logger,
+  Option,
+  Predicate,
+  Runtime,
+  Tracer
+} from "effect"
 import { isApiError } from "../errors/Errors.ts"
 import { closing, type Export, exporterMillis, type Protocol, type Signals } from "../settings/ExportSettings.ts"
 import { version } from "../settings/Version.ts"
