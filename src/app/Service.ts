@@ -100,7 +100,8 @@ export const storageLayer = (
       databaseLayer({
         url: options.databaseUrl,
         ...(options.databaseDirectUrl === undefined ? {} : { directUrl: options.databaseDirectUrl }),
-        poolSize: options.settings.databasePoolSize
+        poolSize: options.settings.databasePoolSize,
+        schema: options.settings.databaseSchema
       })
     )
   )

@@ -1,7 +1,7 @@
 import { Predicate } from "effect"
 import { sessionCookie } from "../../identity/Authentication.ts"
 import { anchorOf, errorReferencePath } from "../../platform/kit/ErrorLink.ts"
-import { escaped } from "../../platform/kit/Html.ts"
+import { escaped } from "../../platform/kit/Page.ts"
 import { operations } from "../contract/Api.ts"
 import { recordIn, tagOf } from "../contract/Document.ts"
 import { renderSections, type Section, withCode } from "./Markdown.ts"

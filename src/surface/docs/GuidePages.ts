@@ -5,8 +5,7 @@ import { unsupportedOperations } from "../../payments/UnsupportedOperations.ts"
 import { type ApiError, ResourceNotFound } from "../../platform/errors/Errors.ts"
 import { cachedForever, turnOfEventLoop } from "../../platform/kit/Concurrency.ts"
 import { errorReferencePath } from "../../platform/kit/ErrorLink.ts"
-import { escaped, iconLink } from "../../platform/kit/Html.ts"
-import { htmlDocument, htmlType, policyHeaders, privateHeaders } from "../../platform/kit/Page.ts"
+import { escaped, htmlDocument, htmlType, iconLink, policyHeaders, privateHeaders } from "../../platform/kit/Page.ts"
 import {
   documentPaths,
   type ReferencePage,

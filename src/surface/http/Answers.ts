@@ -10,7 +10,6 @@ import {
   ServiceUnavailable
 } from "../../platform/errors/Errors.ts"
 import { errorAttributes, providerAttributes } from "../../platform/errors/ProviderAnswer.ts"
-import { comesFrom, headerOf, type Sent } from "../../platform/kit/ClientAddress.ts"
 import { errorLink } from "../../platform/kit/ErrorLink.ts"
 import { pathOf } from "../../platform/kit/Request.ts"
 import type { TrustedProxies } from "../../platform/settings/Forms.ts"
@@ -24,6 +23,7 @@ import {
   spanOfTraceparent
 } from "../../platform/telemetry/Spans.ts"
 import { BodyDropped, isIncompleteBody } from "../../server/Body.ts"
+import { comesFrom, headerOf, type Sent } from "../../server/Connections.ts"
 import { challengeOf, isToolServer, rpcError } from "../../server/RpcError.ts"
 
 /**
