@@ -3,6 +3,10 @@ import { Ending } from "./test/harness/Ending.ts"
 import { SlowFirst } from "./test/harness/SlowFirst.ts"
 
 export default defineConfig({
+  // The name by which the examples import the package
+  resolve: {
+    alias: [{ find: /^connected-payments$/, replacement: new URL("src/app/index.ts", import.meta.url).pathname }]
+  },
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/harness/globalSetupInMemory.ts"],

@@ -31,6 +31,8 @@ export {
   type ResolvedAddress
 } from "../engine/transport/DestinationUrl.ts"
 export { type CatalogEntry, EventCatalog } from "../events/EventCatalog.ts"
+export type { CatalogEvent, EventReader, Translating } from "../events/EventReader.ts"
+export type { ProviderEvent } from "../events/stripe/ProviderEvent.ts"
 export type {
   CredentialLimits,
   CredentialPolicies,
@@ -47,10 +49,24 @@ export {
 } from "../identity/organizations/Organizations.ts"
 export { type Author, Principal, type PrincipalShape, type Tenant } from "../identity/Principal.ts"
 export { type OwnReturnUrls, ReturnUrls } from "../identity/return-urls/ReturnUrls.ts"
+export {
+  Accounts,
+  AccountTaken,
+  type Disconnected,
+  type LinkedAccount,
+  type LinkOptions
+} from "../payments/Accounts.ts"
+export type { LinkedBy } from "../payments/AccountsRepo.ts"
 export type { VerifiedNotification } from "../payments/notifications/Port.ts"
+export { type OwnProvider, providerOf } from "../payments/OwnProvider.ts"
 export { Provider, type ProviderShape } from "../payments/Provider.ts"
-export type { ConnectedAccount } from "../payments/ProviderCall.ts"
-export { AccountAccessRevoked, type ProviderFailure } from "../payments/ProviderErrors.ts"
+export type { ConnectedAccount, ProviderCall } from "../payments/ProviderCall.ts"
+export {
+  AccountAccessRevoked,
+  type AccountFailure,
+  type ProviderCallFailure,
+  type ProviderFailure
+} from "../payments/ProviderErrors.ts"
 export { type StripeProviderOptions, stripeProviderLayer } from "../payments/stripe/StripeProvider.ts"
 export { Cipher, DecryptionFailed, type Encrypted } from "../platform/kit/Cipher.ts"
 export type { Environment } from "../platform/kit/Environment.ts"

@@ -150,7 +150,7 @@ describe("Envelope", () => {
     ["a time without milliseconds", { created_at: "2025-10-09T08:53:20Z" }],
     ["a time with an offset", { created_at: "2025-10-09T08:53:20.000+00:00" }],
     ["an organization that is no UUID", { organization_id: "acme" }],
-    ["another provider", { source: { provider: "other", event_id: "evt_1" } }],
+    ["a provider's name in another form", { source: { provider: "Pix Bank", event_id: "evt_1" } }],
     ["test: false", { test: false }],
     ["a further field", { metadata: {} }],
     ["a further field of data", { data: { ...data, metadata: {} } }],

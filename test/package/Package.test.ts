@@ -18,7 +18,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 const compiler = join(root, "node_modules/typescript/bin/tsc")
 // Several threads check the same declarations several times: twice the processor time
 const singleThreaded = "--singleThreaded"
-const examples = ["whole-service", "own-events", "own-provider", "layers-alone", "mounted"]
+const examples = ["whole-service", "own-events", "own-provider", "pixbank", "layers-alone", "mounted"]
 
 interface Manifest {
   readonly name: string

@@ -1,4 +1,4 @@
-/** Another provider: a layer in place of the service's own, for all of its operations or, as here, for some. */
+/** A layer in place of the service's own provider, for some of its operations; `pixbank.ts` is another provider. */
 import { FetchHttpClient } from "@effect/platform"
 import { Provider, stripeProviderLayer } from "connected-payments"
 import { makeClient } from "connected-payments/client"
