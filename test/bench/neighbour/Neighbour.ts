@@ -47,6 +47,8 @@ const cases: ReadonlyArray<Case> = [
 ]
 const mostOf = (hangs: boolean): number =>
   Math.max(...cases.filter((one) => one.hangs === hangs).map(({ count }) => count))
+/** `BENCH_CASES=flooding` takes those alone whose name has this in it. */
+const chosen = cases.filter(({ name }) => name.includes(process.env["BENCH_CASES"] ?? ""))
 const rate = 200
 const rounds = roundsOf(5)
 /** In its first seconds, a process waits for its compiler. */
@@ -74,9 +76,10 @@ export const neighbourBench: Bench = {
     yield* Console.error("Starting the database and the receiver…")
     const database = yield* startDatabase
     const [mostHanging, mostFlooding] = [mostOf(true), mostOf(false)]
-    const receiver = yield* startReceiver(mostHanging + mostFlooding + healthyCount, mostHanging)
-    const endpoints = yield* makeEndpoints(database, receiver.urls)
-    const healthy = endpoints.slice(mostHanging + mostFlooding)
+    const receiver = yield* startReceiver(healthyCount)
+    const receiverOfOthers = yield* startReceiver(mostHanging + mostFlooding, mostHanging)
+    const endpoints = yield* makeEndpoints(database, receiverOfOthers.urls)
+    const healthy = yield* makeEndpoints(database, receiver.urls)
     const measure = Effect.gen(function* () {
       yield* offer(database, healthy, warmUpMillis)
       yield* receiver.look
@@ -89,7 +92,7 @@ export const neighbourBench: Bench = {
       return { p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99) }
     })
     // What came to be due in the past is looked for now and then
-    const begun = Effect.flatMap(receiver.look, ({ received }) => receiver.until(received + 1000)).pipe(
+    const begun = Effect.flatMap(receiverOfOthers.look, ({ received }) => receiverOfOthers.until(received + 1000)).pipe(
       Effect.timeoutFail({ duration: "40 seconds", onTimeout: () => new BenchFailed({ message: "No flood came" }) })
     )
     const round = Effect.fnUntraced(function* ({ count, due, hangs, name, since }: Case) {
@@ -105,7 +108,7 @@ export const neighbourBench: Bench = {
       )
       return { alone, beside }
     }, Effect.scoped)
-    const results = yield* inRounds(rounds, () => Effect.forEach(cases, round))
+    const results = yield* inRounds(rounds, () => Effect.forEach(chosen, round))
     const alone = figuresOf(
       "neighbour",
       results.flatMap((measured) => measured.map(({ alone }) => alone))
@@ -115,7 +118,7 @@ export const neighbourBench: Bench = {
       alone("without any", "p99_ms", "ms", ({ p99 }) => p99),
       ...figuresOfCases<(typeof results)[number][number]>(
         "neighbour",
-        cases.map(({ name }) => name),
+        chosen.map(({ name }) => name),
         results,
         [
           ["p50_ms", "ms", ({ beside }) => beside.p50],
