@@ -30,10 +30,10 @@ const compile = (workspace: string, outDir: string) => {
   return run(process.execPath, [compiler, "-p", workspace, "--outDir", outDir, "--noCheck", "--singleThreaded"])
 }
 
-/** What is added to the types of the OpenAPI document. */
-const fetchClientTypes = `
-import type { FetchClient, FetchClientOptions } from "./client/Fetch.js"
-export { ApiError, type FetchClient, type FetchClientOptions } from "./client/Fetch.js"
+/** What is added to the types of the OpenAPI document; `from` is the module of the client's own types. */
+const fetchClientTypes = (from: string) => `
+import type { FetchClient, FetchClientOptions } from "${from}"
+export { ApiError, type FetchClient, type FetchClientOptions } from "${from}"
 /**
  * The client of the API for one key. It repeats nothing and follows no redirect. Throws a \`TypeError\` if the key can't be
  * one, without naming it.
@@ -54,7 +54,7 @@ const workspaces = {
       target: "node20",
       external: ["effect", "@effect/platform"]
     })
-    await writeFile(join(dist, "openapi.d.ts"), types + fetchClientTypes)
+    await writeFile(join(dist, "openapi.d.ts"), types + fetchClientTypes("./client/Fetch.js"))
   },
   /** The consumer's kit, for `import` and for `require`. */
   webhooks: async (workspace: string, dist: string): Promise<void> => {

@@ -69,8 +69,10 @@ onSharedService("the packages of a service", (it) => {
       )
       const urls = (yield* listed).map(({ url }) => new URL(new URL(url).pathname, baseUrl).href)
       writeFileSync(join(project, "package.json"), JSON.stringify({ name: "shop", private: true, type: "module" }))
-      // A registry that answers nothing: none is asked
-      const env = { ...process.env, npm_config_registry: "http://127.0.0.1:9", npm_config_audit: "false" }
+      // A registry that answers nothing: none is asked, except for the versions of the client's optional peers, which
+      // test/package looks at
+      const nowhere = { npm_config_registry: "http://127.0.0.1:9", npm_config_legacy_peer_deps: "true" }
+      const env = { ...process.env, ...nowhere, npm_config_audit: "false" }
       yield* Effect.promise(() => run("npm", ["install", ...urls], { cwd: project, env }))
       const names = readdirSync(join(project, "node_modules")).filter((name) => !name.startsWith("."))
       expect(names).toEqual(["connected-payments-cli", "connected-payments-client", "connected-payments-webhooks"])
