@@ -10,7 +10,7 @@ COPY src/console/package.json src/console/
 COPY src/emulator/package.json src/emulator/
 COPY src/webhooks/package.json src/webhooks/
 RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts
-COPY tsconfig.json ./
+COPY tsconfig.json LICENSE ./
 COPY src ./src
 RUN npm run build
 

@@ -26,6 +26,7 @@ import { Context, Effect, Layer, Option, Redacted, Schema, type Scope, TestClock
 import pg from "pg"
 import { ApiKeyCheck, requirePermission } from "../src/app/ApiKeyCheck.ts"
 import {
+  type EmbeddedEventsOptions,
   type EmbeddedServiceOptions,
   embeddedAppLayer,
   embeddedEventsLayer,
@@ -34,6 +35,7 @@ import {
 import { LocalProvider } from "../src/app/testing/index.ts"
 import { makeClient } from "../src/client/index.ts"
 import { Endpoints } from "../src/destinations/endpoints/Endpoints.ts"
+import { OutboundEvents } from "../src/destinations/publishing/OutboundEvents.ts"
 import { Keys } from "../src/identity/keys/Keys.ts"
 import { Organizations } from "../src/identity/organizations/Organizations.ts"
 import { Principal } from "../src/identity/Principal.ts"
@@ -54,12 +56,12 @@ import { createTestDatabase } from "./harness/TestDatabase.ts"
 
 const masterKeys = [{ id: "test", key: Redacted.make(new Uint8Array(32).fill(3)) }] as const
 
-const events = (type: string) =>
+const events = (type: string, settings: Partial<EmbeddedEventsOptions["settings"]> = {}) =>
   embeddedEventsLayer({
     source: "shop",
     catalog: [{ type, description: "Something happened." }],
     masterKeys,
-    settings: { allowLocalDestinations: true }
+    settings: { allowLocalDestinations: true, ...settings }
   })
 
 const service = (settings: EmbeddedServiceOptions["settings"] = { roles: { api: false, worker: false } }) =>
@@ -107,9 +109,109 @@ const together = <E>(
   })
 
 describe("two services in one program", () => {
-  it.scopedLive("each send a team's own events from their own database", () => together(events), 60_000)
+  it.scopedLive("each send a team's own events from their own database", () => together((type) => events(type)), 60_000)
 
   it.scopedLive("each are whole on their own database", () => together(() => service()), 60_000)
+})
+
+/** The keys of the advisory locks: of migrations, of removing days and months, and of adding them. */
+const locks = [5_190_277_301, 5_190_277_303, 5_190_277_304, 5_190_277_305]
+
+describe("two services in one database", () => {
+  it.scopedLive(
+    "each publish by SQL, deliver and keep to their own schema",
+    () =>
+      Effect.gen(function* () {
+        const { url } = yield* createTestDatabase()
+        const client = yield* Layer.build(PgClient.layer({ url, maxConnections: 10 }))
+        const sql = Context.get(client, SqlClient.SqlClient)
+        const installed = Effect.fnUntraced(function* (databaseSchema: string) {
+          const built = yield* Effect.provide(Layer.build(events("order.shipped", { databaseSchema })), client)
+          const organizationId = OrganizationId.make(randomUUID())
+          const author = { kind: "operator", id: "shop" } as const
+          yield* Context.get(built, Organizations).adopt({ id: organizationId, name: databaseSchema, author })
+          const consumer = yield* makeConsumer
+          yield* Context.get(built, Endpoints).create(
+            { organizationId, environment: "sandbox", author, permissions: new Set() },
+            { name: "Shop", url: consumer.url, events: ["order.shipped"] }
+          )
+          const publish = (id: string, of: string = organizationId) =>
+            sql`SELECT ${sql(databaseSchema)}.publish(${of}, 'sandbox', ${id}, 'order.shipped', '{}')`
+          return { built, consumer, organizationId, publish, databaseSchema }
+        })
+        const one = yield* installed("payments")
+        // What keeps the processes of one waiting keeps the other from nothing
+        const held = yield* sql.reserve
+        for (const key of locks) {
+          yield* held.execute(`SELECT pg_advisory_lock(hashtextextended('"payments"', ${key}))`, [], undefined)
+        }
+        const other = yield* installed("other")
+        for (const { consumer, databaseSchema, organizationId, publish } of [one, other]) {
+          yield* sql.withTransaction(publish(databaseSchema))
+          const [received] = yield* eventually(
+            `the delivery of ${databaseSchema}`,
+            Effect.sync(() => (consumer.received.length > 0 ? Option.some(consumer.received) : Option.none()))
+          )
+          expect(JSON.parse(received?.body.toString() ?? "")).toMatchObject({
+            organization_id: organizationId,
+            source: { event_id: databaseSchema }
+          })
+          const organizations = yield* sql`SELECT name FROM ${sql(databaseSchema)}.organizations`
+          expect(organizations).toEqual([{ name: databaseSchema }])
+        }
+        expect([one.consumer.received.length, other.consumer.received.length]).toEqual([1, 1])
+        expect(String(yield* Effect.flip(one.publish("o", other.organizationId)))).toContain("SqlError")
+        // A transaction of the team's own has its event in it, with the client that the team has
+        const within = Context.get(other.built, OutboundEvents)
+          .publish({ organizationId: other.organizationId, environment: "sandbox", type: "order.shipped", data: {} })
+          .pipe(Effect.zipRight(Effect.fail("no")), sql.withTransaction, Effect.flip)
+        expect(yield* within).toBe("no")
+        expect(yield* sql`SELECT FROM other.events`).toHaveLength(1)
+        const named = (schema: string) => sql`
+          SELECT relname FROM pg_class WHERE relnamespace = ${schema}::regnamespace ORDER BY relname`
+        expect(yield* named("other")).toEqual(yield* named("payments"))
+        expect(
+          yield* sql`
+            SELECT proname FROM pg_proc WHERE pronamespace = 'other'::regnamespace AND prosrc ~ '\ypayments\y'
+            UNION ALL SELECT conname FROM pg_constraint JOIN pg_class r ON r.oid = confrelid
+            WHERE connamespace = 'other'::regnamespace AND r.relnamespace <> connamespace
+            UNION ALL SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef JOIN pg_class c ON c.oid = adrelid
+            WHERE c.relnamespace = 'other'::regnamespace AND pg_get_expr(adbin, adrelid) ~ '\ypayments\.'`
+        ).toEqual([])
+      }),
+    60_000
+  )
+
+  it.scopedLive(
+    "are not built in a schema whose name is none, or that has other tables",
+    () =>
+      Effect.gen(function* () {
+        const { url } = yield* createTestDatabase()
+        const client = yield* Layer.build(PgClient.layer({ url, maxConnections: 5 }))
+        const sql = Context.get(client, SqlClient.SqlClient)
+        yield* sql`CREATE TABLE shop.orders (id text)`.pipe((table) => Effect.zipRight(sql`CREATE SCHEMA shop`, table))
+        const reason = (databaseSchema: string) =>
+          Layer.build(events("order.shipped", { databaseSchema })).pipe(
+            Effect.provide(client),
+            Effect.flip,
+            Effect.map(({ message }) => message)
+          )
+        for (const name of [
+          'x"; DROP SCHEMA public; --',
+          "Shop",
+          "1st",
+          "",
+          "pg_shop",
+          "public",
+          "é",
+          "a".repeat(41)
+        ]) {
+          expect([name, yield* reason(name)]).toEqual([name, expect.stringContaining("must be 1 to 40 lowercase")])
+        }
+        expect(yield* reason("shop")).toContain("The schema shop holds tables of something else")
+      }),
+    60_000
+  )
 })
 
 type Pooled = (url: Redacted.Redacted) => Effect.Effect<{ readonly url: string }, NeverHappened, Scope.Scope>

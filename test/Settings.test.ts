@@ -3,6 +3,8 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Either, Option, Redacted } from "effect"
+import { settingRows } from "../src/platform/settings/Definitions.ts"
+import { exporterRows, headerSettings } from "../src/platform/settings/ExportSettings.ts"
 import { misspeltSettings, readSettings, type SettingsShape } from "../src/platform/settings/Settings.ts"
 
 type Variables = Readonly<Record<string, string>>
@@ -413,14 +415,23 @@ describe("production", () => {
     expect(good({ DATABASE_URL: "postgresql://u:p@db.example/payments" }).mode).toBe("local")
   })
 
-  it("reads a secret from a file, and says which file can't be read or is wrong, but nothing of it", () => {
+  it("reads each secret from a file, and says which file can't be read or is wrong, but nothing of it", () => {
+    const rows = [...settingRows, ...exporterRows]
+    const secrets = rows.flatMap(({ file, name }) => (file === undefined ? [] : [[name, file] as const]))
+    // By their declaration, and by their names as well
+    expect(secrets.map(([name]) => name)).toEqual(
+      rows.map(({ name }) => name).filter((name) => /SECRET|_KEYS$|_HEADERS$|DATABASE_.*URL|SMTP_URL/.test(name))
+    )
+    const gone = Object.fromEntries(secrets.map(([name, file]) => [file, `/nowhere/${name}`]))
+    const provided = Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(gone))))
+    const headers = headerSettings.map((header) => Effect.runSync(Effect.flip(provided(header))).toString())
+    const problems = [...refusal(gone), ...headers].join("\n")
+    for (const [, file] of secrets) expect(problems).toMatch(new RegExp(`${file}.*the file can't be read \\(ENOENT`))
+
     const file = join(mkdtempSync(join(tmpdir(), "connected-payments-")), "keys")
     writeFileSync(file, `${production.MASTER_KEYS}\n`)
     const fromFile = { ...without(production, "MASTER_KEYS"), MASTER_KEYS_FILE: file }
     expect(Option.map(good(fromFile).masterKeys, ([{ id }]) => id)).toEqual(Option.some("k1"))
-    expect(refusal({ ...fromFile, MASTER_KEYS_FILE: `${file}-of-nobody` })).toEqual([
-      "MASTER_KEYS_FILE: the file can't be read (ENOENT)"
-    ])
     writeFileSync(file, "s3cr3t")
     const [wrong, ...more] = refusal(fromFile)
     expect([wrong, more]).toEqual([expect.stringMatching(/^MASTER_KEYS: must be a list/), []])

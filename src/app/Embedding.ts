@@ -49,9 +49,9 @@ import {
 } from "./Service.ts"
 
 /**
- * The service inside another Effect service, on that service's own PostgreSQL. All tables are in the schema `payments`
- * of the `PgClient`'s database, which is created and kept up to date when a layer is built; one transaction can span it
- * and the embedding team's own schemas.
+ * The service inside another Effect service, on that service's own PostgreSQL. All tables are in one schema of the
+ * `PgClient`'s database (`settings.databaseSchema`, `payments` by default), which is created and kept up to date when a
+ * layer is built; one transaction can span it and the embedding team's own schemas.
  */
 
 /** The default settings, with production's rules for destinations and mail. */
@@ -69,7 +69,8 @@ export interface EmbeddedServiceOptions<E = never, R = never> extends Omit<Embed
 }
 
 /** The team's database: its client, checked, and the schema up to date. */
-const storage = Layer.provideMerge(migrationsLayer, teamClientLayer)
+const storage = ({ databaseSchema }: Pick<ServiceOptions["settings"], "databaseSchema">) =>
+  Layer.provideMerge(migrationsLayer, teamClientLayer(databaseSchema))
 
 const given = [
   AccountConnection,
@@ -139,7 +140,7 @@ const embedded = <E, R, A, RolesE, RolesR>(
       // organizations, and with them its database. A team's provider may consist of layers that its program shares
       return roles(complete).pipe(
         Layer.provideMerge(servicesWithProviderLayer(complete, Layer.effect(Provider, Provider))),
-        Layer.provide(storage),
+        Layer.provide(storage(complete.settings)),
         Layer.fresh,
         Layer.provide(provider)
       )
@@ -151,7 +152,9 @@ export interface EmbeddedEventsOptions extends OutboundEventsOptions {
   /** Keys for the signing secrets: the first encrypts, all decrypt. */
   readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
   /** What differs from the defaults; see `defaultSettings`. */
-  readonly settings?: Partial<DeliverySettings & Pick<ServiceOptions["settings"], "endpointLimit" | "databasePoolSize">>
+  readonly settings?: Partial<
+    DeliverySettings & Pick<ServiceOptions["settings"], "databasePoolSize" | "databaseSchema" | "endpointLimit">
+  >
   /** `false` if this process only publishes, and another one delivers. Default `true`. */
   readonly worker?: boolean
 }
@@ -190,7 +193,7 @@ export const embeddedEventsLayer = (
       return background.pipe(
         Layer.provideMerge(services),
         Layer.provide(foundations),
-        Layer.provide(storage),
+        Layer.provide(storage(settings)),
         Layer.fresh
       )
     })

@@ -37,8 +37,9 @@ import { AccountConnection } from "../payments/connecting/AccountConnection.ts"
 import { imageStoreLayer } from "../payments/images/ImageStoreLayer.ts"
 import { Images } from "../payments/images/Images.ts"
 import type { S3ImageStoreOptions } from "../payments/images/S3ImageStore.ts"
+import { supports } from "../payments/OwnProvider.ts"
 import { makePlatforms } from "../payments/Platforms.ts"
-import type { Provider } from "../payments/Provider.ts"
+import { Provider } from "../payments/Provider.ts"
 import { ProviderTriggers } from "../payments/ProviderTriggers.ts"
 import { providerServicesLayer } from "../payments/Services.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "../payments/stripe/StripeProvider.ts"
@@ -99,7 +100,8 @@ export const storageLayer = (
       databaseLayer({
         url: options.databaseUrl,
         ...(options.databaseDirectUrl === undefined ? {} : { directUrl: options.databaseDirectUrl }),
-        poolSize: options.settings.databasePoolSize
+        poolSize: options.settings.databasePoolSize,
+        schema: options.settings.databaseSchema
       })
     )
   )
@@ -261,11 +263,17 @@ export const serviceHousekeepingLayer = ({ settings }: { readonly settings: Pick
     })
   )
 
-/** Stores the provider's events whose notifications were lost, in one process. */
+/** Stores the provider's events whose notifications were lost, in one process, if the provider lists its events. */
 const reconciliationLayer = (environment: Environment) =>
-  housekeepingLayer(
-    `reconciliation of ${environment}`,
-    Effect.map(Receipts, ({ reconcile }) => ({ "lost notifications": reconcile(environment) }))
+  Layer.unwrapEffect(
+    Effect.map(Provider, (provider) =>
+      supports(provider, "listEvents")
+        ? housekeepingLayer(
+            `reconciliation of ${environment}`,
+            Effect.map(Receipts, ({ reconcile }) => ({ "lost notifications": reconcile(environment) }))
+          )
+        : Layer.empty
+    )
   )
 
 export const rolesLayer = (options: EmbeddedOptions) =>

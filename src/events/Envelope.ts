@@ -2,10 +2,10 @@
 import { hash } from "node:crypto"
 import type { Environment } from "../platform/kit/Environment.ts"
 import type { Envelope, EventData, EventType } from "./Catalog.ts"
-import { type EnvelopeWith, envelopeVersion, providerName, testProviderName } from "./EventDefinition.ts"
+import { type EnvelopeWith, envelopeVersion, testProviderName } from "./EventDefinition.ts"
 
 export { Envelope } from "./Catalog.ts"
-export { EventId, envelopeVersion, providerName, testProviderName } from "./EventDefinition.ts"
+export { EventId, envelopeVersion, sourceForm, stripeName, testProviderName } from "./EventDefinition.ts"
 
 /** The last second that `created_at` can name with a four-digit year: 9999-12-31T23:59:59Z. */
 export const maxUnixSeconds = 253_402_300_799
@@ -14,6 +14,8 @@ export type EnvelopeOf<T extends EventType> = EnvelopeWith<T, EventData<T>>
 
 /** The parts that identify an event: one provider event causes at most one event of each type per environment. */
 export interface EventIdentity {
+  /** Its name, which is the event's `source.provider`. */
+  readonly provider: string
   readonly environment: Environment
   readonly providerEventId: string
   readonly type: EventType
@@ -24,15 +26,13 @@ export interface EventIdentity {
  * newlines. None of the four can contain a newline (the provider event id is checked on arrival), so no two identities
  * give the same text.
  */
-export const eventId = ({ environment, providerEventId, type }: EventIdentity): string => {
-  const identity = [environment, providerName, providerEventId, type].join("\n")
+export const eventId = ({ environment, provider, providerEventId, type }: EventIdentity): string => {
+  const identity = [environment, provider, providerEventId, type].join("\n")
   return `svc_evt_${hash("sha256", identity, "hex")}`
 }
 
-export interface EnvelopeInput<T extends EventType> {
-  readonly environment: Environment
+export interface EnvelopeInput<T extends EventType> extends EventIdentity {
   readonly organizationId: string
-  readonly providerEventId: string
   /** The provider event's own creation time, in whole Unix seconds, 0 to `maxUnixSeconds`. */
   readonly created: number
   readonly type: T
@@ -47,7 +47,7 @@ export const makeEnvelope = <T extends EventType>(input: EnvelopeInput<T>): Enve
   created_at: new Date(input.created * 1000).toISOString(),
   livemode: input.environment === "production",
   organization_id: input.organizationId,
-  source: { provider: providerName, event_id: input.providerEventId },
+  source: { provider: input.provider, event_id: input.providerEventId },
   data: input.data
 })
 

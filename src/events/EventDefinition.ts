@@ -2,8 +2,8 @@ import { Schema } from "effect"
 
 /** The envelope of every type (contract 6.1). No server code: the published schemas use it. */
 
-/** `source.provider` of events that come from a provider event. */
-export const providerName = "stripe"
+/** `source.provider` of events that come from Stripe. */
+export const stripeName = "stripe"
 
 /** `source.provider` of synthetic test events. */
 export const testProviderName = "svc_test"
@@ -22,10 +22,12 @@ const OrganizationUuid = Schema.UUID.annotations({
   description: "The organization whose connected account the event came from"
 })
 
+/** The form of a `source.provider`. */
+export const sourceForm = /^[a-z][a-z0-9_]{0,39}$/
+
 const Source = Schema.Struct({
-  provider: Schema.Literal(providerName, testProviderName).annotations({
-    identifier: "EventSourceProvider",
-    description: `Who reported it; ${testProviderName} on synthetic events`
+  provider: Schema.String.pipe(Schema.pattern(sourceForm)).annotations({
+    description: `Who reported it: ${stripeName}, unless the installation uses another provider; ${testProviderName} on synthetic events`
   }),
   event_id: Schema.String.pipe(Schema.minLength(1)).annotations({ description: "The provider's event id" })
 }).annotations({ identifier: "EventSource", description: "Who reported the event, and under which id there" })
@@ -54,7 +56,7 @@ export interface EnvelopeWith<T extends string, Data> {
   readonly created_at: string
   readonly livemode: boolean
   readonly organization_id: string
-  readonly source: { readonly provider: typeof providerName | typeof testProviderName; readonly event_id: string }
+  readonly source: { readonly provider: string; readonly event_id: string }
   readonly data: Data
   readonly test?: true
 }

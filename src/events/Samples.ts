@@ -1,6 +1,6 @@
 /** An example event of every type, for documents. Pure, without server code: the contract's documents use it. */
 import { type Envelope, type EventType, fictitious } from "./Catalog.ts"
-import { envelopeVersion, providerName } from "./EventDefinition.ts"
+import { envelopeVersion, stripeName } from "./EventDefinition.ts"
 
 export const secondsPerDay = 86_400
 
@@ -16,7 +16,7 @@ export const exampleEvent = (type: EventType): Envelope =>
       created_at: new Date(exampleCreated * 1000).toISOString(),
       livemode: false,
       organization_id: "0199c0de-0000-7000-8000-000000000001",
-      source: { provider: providerName, event_id: "evt_1ExampleEvent" },
+      source: { provider: stripeName, event_id: "evt_1ExampleEvent" },
       data
     }),
     { id: (prefix) => `${prefix}_1Example`, inDays: (days) => exampleCreated + days * secondsPerDay }

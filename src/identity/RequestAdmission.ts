@@ -1,8 +1,8 @@
 import { HttpServerRequest } from "@effect/platform"
 import { Context, Duration, Effect, Layer, Option } from "effect"
 import type { ApiKeyInvalid, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../platform/errors/Errors.ts"
-import { clientNetwork } from "../platform/kit/ClientAddress.ts"
 import { BoundedMap, BoundedSemaphore, monotonicMillis } from "../platform/kit/Concurrency.ts"
+import type { RateLimitPolicy, Taken } from "../platform/kit/RateLimit.ts"
 import {
   type BucketView,
   enforce,
@@ -13,10 +13,9 @@ import {
   tokensAtMost,
   unknownBucket
 } from "../platform/kit/RateLimit.ts"
-import type { RateLimitPolicy, Taken } from "../platform/kit/RateLimitStatements.ts"
 import type { TrustedProxies } from "../platform/settings/Forms.ts"
-import { bodyShareOf } from "../server/Body.ts"
-import { messageOf } from "../server/Message.ts"
+import { bodyShareOf, messageOf } from "../server/Body.ts"
+import { clientNetwork } from "../server/Connections.ts"
 import {
   type CredentialLimits,
   type CredentialPolicies,

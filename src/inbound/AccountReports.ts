@@ -89,7 +89,7 @@ const makeParts = Effect.gen(function* () {
 type Parts = Effect.Effect.Success<typeof makeParts>
 
 /** Runs in a transaction, under the account's lock. A copy of a stored notification changes nothing. */
-const makeStoreReading = ({ contextOf, statuses }: Parts) =>
+const makeStoreReading = ({ contextOf, provider, statuses }: Parts) =>
   Effect.fnUntraced(function* <A extends { readonly stored: boolean }, E>(
     { insert, notification, reading, tenant }: Reading<A, E>,
     status: AccountStatus
@@ -107,7 +107,7 @@ const makeStoreReading = ({ contextOf, statuses }: Parts) =>
     }
     const toldAt = compared.isChanged ? toldAtOf(notification, compared) : null
     const report = yield* insert(
-      toldAt === null ? nothing("ignored", context) : updated(notification, status, context, toldAt)
+      toldAt === null ? nothing("ignored", context) : updated(provider.name, notification, status, context, toldAt)
     )
     if (report.stored) {
       yield* statuses.store(tenant, status, reading, toldAt)
@@ -171,6 +171,7 @@ export const makeAccountReports = Effect.gen(function* () {
 
 /** Creates `account.updated`; no filter applies to it, so only endpoints without filters get it. */
 const updated = (
+  provider: string,
   { id, livemode }: Notification,
   status: AccountStatus,
   context: InboundContext,
@@ -178,6 +179,6 @@ const updated = (
 ): Decision => {
   const environment = livemode ? "production" : "sandbox"
   const { organizationId } = context
-  const of = { environment, organizationId, providerEventId: id, created } as const
+  const of = { provider, environment, organizationId, providerEventId: id, created } as const
   return decisionOf([makeEnvelope({ ...of, type: "account.updated", data: status })], context)
 }

@@ -1,31 +1,25 @@
 import { Effect, Either, Predicate, Schema } from "effect"
 import { type KnownSubjects, matchEvent } from "../destinations/publishing/Publication.ts"
-import { type Envelope, encodeEnvelope, makeEnvelope } from "../events/Envelope.ts"
+import { type Envelope, type EventIdentity, encodeEnvelope, makeEnvelope } from "../events/Envelope.ts"
 import { amount, currency } from "../events/Fields.ts"
 import type { Filters } from "../events/Filters.ts"
 import {
   type FoundSubjects,
-  filterSubjects,
+  type Malformed,
   malformed,
   malformedAt,
   orAbsent,
+  type ProviderEvent,
   ProviderName,
   Reference,
+  type SoldItems,
   type TruncatedList,
-  truncatedList,
   withWholeList
 } from "../events/stripe/ProviderEvent.ts"
-import {
-  type Malformed,
-  type ProviderEvent,
-  type SoldItems,
-  soldItemsReference,
-  translate
-} from "../events/stripe/Translate.ts"
 import { Accounts } from "../payments/Accounts.ts"
 import { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
 import { isMarked } from "../payments/checkout/Metadata.ts"
-import { Provider } from "../payments/Provider.ts"
+import { Provider, type ProviderShape } from "../payments/Provider.ts"
 import type { ConnectedAccount } from "../payments/ProviderCall.ts"
 import type { ProviderFailure } from "../payments/ProviderErrors.ts"
 import type { ProviderObject } from "../payments/Schemas.ts"
@@ -72,15 +66,16 @@ export const classify = (
 
 /** The envelopes of a connected account's event, or why it has none. */
 export const envelopesOf = (
+  { name, reader }: Pick<ProviderShape, "name" | "reader">,
   environment: Environment,
   event: ProviderEvent,
   context: InboundContext,
   soldItems: SoldItems | null
 ): ReadonlyArray<Envelope> | "ignored" | "wrong_mode" | Malformed => {
-  const translation = translate({ event, environment, organizationId: context.organizationId, soldItems })
+  const translation = reader.translate({ event, environment, organizationId: context.organizationId, soldItems })
   switch (translation._tag) {
     case "Translated":
-      return withMilestone(translation.events, environment, event, context)
+      return withMilestone(translation.events, { provider: name, environment }, event, context)
     case "Ignored":
       return "ignored"
     case "WrongMode":
@@ -148,7 +143,7 @@ export const needsWholeList = (
 /** Reports an account's first payment twice: as the payment, and as a milestone (contract 6.6). */
 const withMilestone = (
   events: ReadonlyArray<Envelope>,
-  environment: Environment,
+  of: Pick<EventIdentity, "provider" | "environment">,
   event: ProviderEvent,
   { awaitsFirstPayment, organizationId }: InboundContext
 ): ReadonlyArray<Envelope> =>
@@ -157,7 +152,7 @@ const withMilestone = (
       ? [
           envelope,
           makeEnvelope({
-            environment,
+            ...of,
             organizationId,
             providerEventId: event.id,
             created: event.created,
@@ -241,22 +236,22 @@ export const makeEnrichment = Effect.gen(function* () {
     const tenant = { organizationId: context.organizationId, environment }
     const { offered } = context
     const { object } = event.data
-    const reference = soldItemsReference(event)
+    const reference = provider.reader.soldItemsReference(event)
     if (reference !== null && fetched.soldItems === undefined) {
       const isOpen = offered === null ? isMarked(object) : mayDiffer(offered, object)
       if (isOpen) return needsFetch(fetchSoldItems(tenant, reference.sessionId, offered !== null))
     }
     const soldItems = fetched.soldItems ?? offered
-    const envelopes = envelopesOf(environment, event, context, soldItems)
+    const envelopes = envelopesOf(provider, environment, event, context, soldItems)
     if (typeof envelopes === "string") {
       return decided(nothing(envelopes, context))
     }
     if ("_tag" in envelopes) {
       return decided(unreadable("object", envelopes, context))
     }
-    const list = truncatedList(event)
+    const list = provider.reader.truncatedList(event)
     const whole = list === null || !fetched.items ? event : withWholeList(event, list, fetched.items)
-    const subjects = filterSubjects(whole, soldItems)
+    const subjects = provider.reader.filterSubjects(whole, soldItems)
     return list !== null && fetched.items === undefined && needsWholeList(envelopes, subjects, context)
       ? needsFetch(fetchItems(tenant, list))
       : decided(
@@ -297,11 +292,6 @@ export interface FailedRefund {
   /** The provider's reason; null if it gives none. */
   readonly reason: string | null
 }
-
-/** The provider's types of refund news; which of them it sends depends on its version. */
-export const refundNewsTypes: ReadonlyArray<string> = ["refund.failed", "refund.updated", "charge.refund.updated"]
-
-export const isRefundNews = ({ type }: Pick<ProviderEvent, "type">): boolean => refundNewsTypes.includes(type)
 
 const Refund = Schema.Struct({
   id: ProviderName,

@@ -1,6 +1,6 @@
 import type { SqlClient, SqlError } from "@effect/sql"
 import { Context, Effect, Either, Layer } from "effect"
-import type { ProviderEvent } from "../events/stripe/Translate.ts"
+import type { ProviderEvent } from "../events/stripe/ProviderEvent.ts"
 import { entersEverything, Members } from "../identity/members/Members.ts"
 import type { ServiceUnavailable } from "../platform/errors/Errors.ts"
 import { formatAmount } from "../platform/kit/Amounts.ts"

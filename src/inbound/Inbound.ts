@@ -2,14 +2,15 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Data, Effect, Either, type Fiber, Layer, Predicate } from "effect"
 import { LocalHandOff } from "../engine/queue/Enqueue.ts"
 import { WakeUp } from "../engine/queue/WakeUp.ts"
-import { apiVersionOf, type Malformed, malformedAt } from "../events/stripe/ProviderEvent.ts"
+import type { SoldItemsReference } from "../events/EventReader.ts"
 import {
+  apiVersionOf,
+  type Malformed,
+  malformedAt,
   type ProviderEvent,
-  parseProviderEvent,
-  type SoldItemsReference,
-  soldItemsReference,
-  translatedProviderTypes
-} from "../events/stripe/Translate.ts"
+  parseProviderEvent
+} from "../events/stripe/ProviderEvent.ts"
+import { refundNewsTypes, translatedProviderTypes } from "../events/stripe/Translate.ts"
 import type { Accounts } from "../payments/Accounts.ts"
 import { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
 import { Provider } from "../payments/Provider.ts"
@@ -29,11 +30,9 @@ import {
   type DecisionStep,
   type EnrichmentFailure,
   type Fetched,
-  isRefundNews,
   makeEnrichment,
   nothing,
   nothingFetched,
-  refundNewsTypes,
   unreadable,
   untilDecided
 } from "./Decision.ts"
@@ -197,10 +196,10 @@ const makeTake = ({ receipts }: Parts, { contextOf, finish, store }: ReturnType<
   ): Effect.Effect<Received, EnrichmentFailure | SqlError.SqlError | TenantChanged> =>
     Effect.withFiberRuntime((fiber) =>
       flatMapSync(contextOf(environment, notification, handling.sold, find), (context) => {
-        const { apiVersion, deauthorization, isOfAccount, handle } = handling
+        const { apiVersion, isOfAccount, handle } = handling
         const classified = classify(environment, notification, context)
         // Ignore a deauthorization that is not for us: one from the other mode is not about this link
-        const deauthorizes = classified._tag === "ForUs" && notification.type === deauthorization
+        const deauthorizes = classified._tag === "ForUs" && handling.deauthorizes
         const decision =
           classified._tag === "ForUs" || !isOfAccount || notification.account !== null
             ? classified
@@ -218,11 +217,14 @@ const makeTake = ({ receipts }: Parts, { contextOf, finish, store }: ReturnType<
   return take
 }
 
-const makeTakeSnapshot = ({ decide, receipts, sql }: Parts, { contextOf, store }: ReturnType<typeof makeStoring>) => {
+const makeTakeSnapshot = (
+  { decide, provider, receipts, sql }: Parts,
+  { contextOf, store }: ReturnType<typeof makeStoring>
+) => {
   /** In a transaction: endpoints and the account itself may have changed during the call to the provider. */
   const decideAgain = (base: ReceiptBase, event: ProviderEvent, { organizationId }: InboundContext, fetched: Fetched) =>
     receipts.lockAccount({ organizationId, environment: base.environment }).pipe(
-      Effect.zipRight(contextOf(base.environment, event, soldItemsReference(event))),
+      Effect.zipRight(contextOf(base.environment, event, provider.reader.soldItemsReference(event))),
       Effect.flatMap((context): Effect.Effect<DecisionStep<StoredReport>, SqlError.SqlError | TenantChanged> => {
         const classified = classify(base.environment, event, context)
         const attempt: DecisionStep<Decision> =
@@ -305,12 +307,12 @@ const makeEntryFor = ({ count, reportUnreadable }: Parts, take: ReturnType<typeo
  * receipt is stored: if it fails, the provider sends the notification again.
  */
 const recordSale = (
-  { sessions }: Parts,
+  { provider, sessions }: Parts,
   { environment }: ReceiptBase,
   event: ProviderEvent,
   { organizationId }: InboundContext
 ): Effect.Effect<void, ServiceUnavailable> => {
-  const sold = soldItemsReference(event)
+  const sold = provider.reader.soldItemsReference(event)
   const { object } = event.data
   const text = (value: unknown) => (Predicate.isString(value) ? storable(value) : null)
   const [sessionId, paymentLinkId] = [text(sold?.sessionId), text(sold?.paymentLinkId)]
@@ -327,8 +329,10 @@ const make = Effect.gen(function* () {
   const take = makeTake(parts, storing)
   const takeSnapshot = makeTakeSnapshot(parts, storing)
   const entryFor = makeEntryFor(parts, take)
+  const { reader, signatureHeader } = parts.provider
 
   return {
+    signatureHeader,
     examine: (signatureHeader: string | undefined) =>
       Effect.tapError(parts.provider.checkSignatureHeader(signatureHeader), (error) =>
         Effect.sync(() => parts.count(outcomeOf(error)))
@@ -336,29 +340,32 @@ const make = Effect.gen(function* () {
     receive: entryFor("Inbound.receive", {
       verify: parts.provider.verifyNotification,
       parse: parseProviderEvent,
-      handlingOf: (event, input) => ({
-        apiVersion: apiVersionOf(input),
-        deauthorization: snapshotDeauthorization,
-        isOfAccount: false,
-        sold: soldItemsReference(event),
-        mayUseCache: !event.type.startsWith("account.") && !isRefundNews(event),
-        handle: (base, context) =>
-          event.type === "account.updated"
-            ? parts.accountReports.receive(base, event, context)
-            : isRefundNews(event)
-              ? // Recorded before the receipt is stored: if that fails, the provider sends it again
-                Effect.flatMap(parts.takeRefundNews(base.environment, event, context), (decision) =>
-                  storing.store(base, decision, context.version)
-                )
-              : Effect.zipRight(recordSale(parts, base, event, context), takeSnapshot(base, event, context))
-      })
+      handlingOf: (event, input) => {
+        const topic = reader.topicOf(event.type)
+        return {
+          apiVersion: apiVersionOf(input),
+          deauthorizes: topic === "deauthorization",
+          isOfAccount: false,
+          sold: reader.soldItemsReference(event),
+          mayUseCache: topic === "other",
+          handle: (base, context) =>
+            topic === "account"
+              ? parts.accountReports.receive(base, event, context)
+              : topic === "refund"
+                ? // Recorded before the receipt is stored: if that fails, the provider sends it again
+                  Effect.flatMap(parts.takeRefundNews(base.environment, event, context), (decision) =>
+                    storing.store(base, decision, context.version)
+                  )
+                : Effect.zipRight(recordSale(parts, base, event, context), takeSnapshot(base, event, context))
+        }
+      }
     }),
     receiveThin: entryFor("Inbound.receiveThin", {
       verify: parts.provider.verifyThinNotification,
       parse: parseThinNotification,
       handlingOf: (thin) => ({
         apiVersion: null,
-        deauthorization: thinDeauthorization,
+        deauthorizes: thin.type === thinDeauthorization,
         isOfAccount: isAccountNews(thin.type) || thin.type === thinDeauthorization,
         sold: null,
         mayUseCache: false,
@@ -375,6 +382,8 @@ const make = Effect.gen(function* () {
 export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
   Inbound,
   {
+    /** The request header with a notification's signature, in lower case. */
+    readonly signatureHeader: string
     /** Refuses a notification by its signature header alone, before its body is read. */
     readonly examine: (signatureHeader: string | undefined) => Effect.Effect<void, SignatureInvalid>
     /**
@@ -435,7 +444,8 @@ interface Handling {
   readonly apiVersion: string | null
   /** Whether the type is about an account, so that the notification has to name one. */
   readonly isOfAccount: boolean
-  readonly deauthorization: string
+  /** Whether the account revoked our access: only a new explicit link connects it again. */
+  readonly deauthorizes: boolean
   /** The session or payment link whose items are looked up; null if it is not about one. */
   readonly sold: SoldItemsReference | null
   /** Whether a cached context will do: not for notifications about the account itself. */
@@ -486,6 +496,3 @@ const notStored = (error: NotTaken): Effect.Effect<never, SignatureInvalid | Ser
     unavailable
   )
 }
-
-/** The provider's type for an account that revoked our access. Only a new explicit link connects it again. */
-const snapshotDeauthorization = "account.application.deauthorized"

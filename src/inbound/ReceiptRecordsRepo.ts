@@ -5,6 +5,7 @@ import { publicationParts } from "../destinations/publishing/PublicationStatemen
 import { EventType } from "../events/Catalog.ts"
 import type { DeliveryState } from "../events/DeliveryState.ts"
 import { eventId } from "../events/Envelope.ts"
+import { Provider } from "../payments/Provider.ts"
 import { type Environment, environments } from "../platform/kit/Environment.ts"
 import { deliveryId, type EndpointId, type OrganizationId } from "../platform/kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../platform/kit/Request.ts"
@@ -46,12 +47,11 @@ type ListedRow = { readonly looked: number; readonly last: string | null } & (
 const isListed = (row: Receipt | { readonly [K in keyof Receipt]: null }): row is Receipt =>
   row.providerEventId !== null
 
-const possibleEventKeys = ({
-  environment,
-  providerEventId,
-  receivedAt
-}: ReceiptKey & Pick<Receipt, "receivedAt">): ReadonlyArray<string> =>
-  EventType.literals.map((type) => eventKey(eventId({ environment, providerEventId, type }), receivedAt))
+const possibleEventKeys = (
+  provider: string,
+  { environment, providerEventId, receivedAt }: ReceiptKey & Pick<Receipt, "receivedAt">
+): ReadonlyArray<string> =>
+  EventType.literals.map((type) => eventKey(eventId({ provider, environment, providerEventId, type }), receivedAt))
 
 export interface StoredReplay {
   readonly made: ReadonlyArray<string>
@@ -130,7 +130,7 @@ const makeList =
 
 /** The events that a notification became, found by their ids: no index leads from a notification to them. */
 const makeStoredEvents =
-  (sql: Sql) =>
+  (sql: Sql, provider: string) =>
   (
     { organizationId }: { readonly organizationId: OrganizationId },
     key: ReceiptKey & Pick<Receipt, "receivedAt">
@@ -143,7 +143,7 @@ const makeStoredEvents =
     ) AS skipped
     FROM payments.events e
     WHERE e.organization_id = ${organizationId} AND e.environment = ${key.environment}
-      AND e.id = ANY(${possibleEventKeys(key)}::text[])
+      AND e.id = ANY(${possibleEventKeys(provider, key)}::text[])
     ORDER BY e.type DESC`
 
 const makeEventsOf = (sql: Sql, storedEvents: ReturnType<typeof makeStoredEvents>) => {
@@ -209,17 +209,19 @@ const makeMissing = (sql: Sql) => {
 
   /**
    * The connected accounts, and since when the provider's events may lack receipts: an hour before the last comparison,
-   * as a database that fell back to a replica may have lost what it had then. Those compared longest ago are first.
+   * as a database that fell back to a replica may have lost what it had then; at least since some minutes before it, as
+   * clocks differ. Those compared longest ago are first.
    */
   const toReconcile = (environment: Environment) =>
-    sql<Pick<Tenant, "organizationId"> & { readonly since: Date }>`
+    sql<Pick<Tenant, "organizationId"> & { readonly since: Date; readonly atLeastSince: Date }>`
       SELECT organization_id AS "organizationId",
-        GREATEST(linked_at, reconciled_until - interval '1 hour', now() - interval '29 days') AS since
+        GREATEST(linked_at, LEAST(reconciled_until, now()) - interval '1 hour', now() - interval '29 days') AS since,
+        GREATEST(linked_at, LEAST(reconciled_until, now()) - interval '5 minutes', now() - interval '29 days') AS "atLeastSince"
       FROM payments.provider_accounts WHERE environment = ${environment} AND status = 'connected'
       ORDER BY reconciled_until NULLS FIRST LIMIT 1000`
 
   const reconciled = (tenant: Tenant, until: Date) => sql`
-    UPDATE payments.provider_accounts SET reconciled_until = ${until.toISOString()}::timestamptz
+    UPDATE payments.provider_accounts SET reconciled_until = GREATEST(LEAST(reconciled_until, now()), ${until.toISOString()}::timestamptz)
     WHERE ${ofTenant(sql, tenant)}`
 
   const markReconciled = (environment: Environment, providerEventId: string) => sql`
@@ -307,11 +309,11 @@ const makeClean = (sql: Sql) => {
 }
 
 /** Reads and replays receipts, and removes them after their retention. Nothing outside the slice imports this. */
-export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
+export const makeReceiptRecordsRepo = Effect.map(Effect.all([SqlClient.SqlClient, Provider]), ([sql, { name }]) => {
   const columns = makeColumns(sql)
   const find = makeFind(sql, columns)
   const list = makeList(sql, columns)
-  const storedEvents = makeStoredEvents(sql)
+  const storedEvents = makeStoredEvents(sql, name)
   const eventsOf = makeEventsOf(sql, storedEvents)
   const missing = makeMissing(sql)
   const insertMissing = makeInsertMissing(sql)

@@ -83,6 +83,7 @@ const makeFindMissing = Effect.gen(function* () {
           const providerCreatedAt = new Date(created * 1000)
           missing.push({ organizationId: tenant.organizationId, providerEventId, type, providerCreatedAt })
         }
+        return true
       })
     )
     return missing
@@ -230,7 +231,7 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
     >
     /**
      * Stores the accounts' events of a time that left no receipt, as `replay` does, the oldest first. Tells its progress
-     * after each hour of that time, and returns the accounts that could not be asked.
+     * after each part of that time, and returns the accounts that could not be asked.
      */
     readonly replayLost: (
       query: Required<Omit<FindMissing, "organizationId">> & Pick<FindMissing, "organizationId">,

@@ -1,20 +1,15 @@
 import type { SqlError } from "@effect/sql"
 import { Clock, Data, Effect, Exit } from "effect"
-import { translatedProviderTypes } from "../events/stripe/Translate.ts"
 import { Accounts } from "../payments/Accounts.ts"
 import type { ListedEvent } from "../payments/notifications/Port.ts"
 import { Provider } from "../payments/Provider.ts"
 import { type Environment, environments } from "../platform/kit/Environment.ts"
 import type { Author, Tenant } from "../platform/kit/Tenant.ts"
 import { Metrics } from "../platform/telemetry/Metrics.ts"
-import { refundNewsTypes } from "./Decision.ts"
 import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
 import type { makeReplay } from "./Replay.ts"
 
 /** Compares the provider's lists of events with the receipts, and stores what left none. */
-
-/** The notification types that can lead to more than a receipt. */
-const knownTypes: ReadonlySet<string> = new Set([...translatedProviderTypes, ...refundNewsTypes])
 
 interface TimeRange {
   readonly since: Date
@@ -26,22 +21,29 @@ export const makeLostEvents = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts
   const records = yield* makeReceiptRecordsRepo
-  return <E>(tenant: Tenant, range: TimeRange, take: (lost: ReadonlyArray<ListedEvent>) => Effect.Effect<void, E>) =>
+  return <E>(
+    tenant: Tenant,
+    range: TimeRange,
+    take: (lost: ReadonlyArray<ListedEvent>, page: ReadonlyArray<ListedEvent>) => Effect.Effect<boolean, E>
+  ) =>
     Effect.suspend(() => {
-      let taken: Exit.Exit<void, E | SqlError.SqlError> = Exit.void
+      let taken: Exit.Exit<boolean, E | SqlError.SqlError> = Exit.succeed(true)
       const listed = accounts.use(tenant, (account) =>
         provider.listEvents(account, range, (page) => {
-          const known = page.filter(({ type }) => knownTypes.has(type))
+          const known = page.filter(({ type }) => provider.reader.concerns(type))
           const ids = known.map(({ id }) => id)
           return records.withoutReceipt(tenant.environment, ids).pipe(
             Effect.flatMap((missing) =>
               // Asked on the account's behalf, the provider may leave the account out
-              take(known.filter(({ id }) => missing.has(id)).map((event) => ({ ...event, account: account.accountId })))
+              take(
+                known.filter(({ id }) => missing.has(id)).map((event) => ({ ...event, account: account.accountId })),
+                page
+              )
             ),
             Effect.exit,
             Effect.map((exit) => {
               taken = exit
-              return Exit.isSuccess(exit)
+              return Exit.isSuccess(exit) && exit.value
             })
           )
         })
@@ -53,14 +55,20 @@ export const makeLostEvents = Effect.gen(function* () {
     })
 })
 
-/** How much of a time is compared at once; what is stored before a failure is not compared again. */
-const stepMillis = 3_600_000
+/**
+ * How many events of a time are listed before it is divided, so that no more are held at once, the oldest can be stored
+ * first (the first payment of an account is a milestone), and what is stored before a failure is not compared again.
+ */
+const mostListed = 1000
 
-/** How many lost events are held at once: the oldest, since the first payment of an account is a milestone. */
-const mostHeld = 1000
+/** The shortest time that the provider can be asked for: it tells when an event was created in seconds. */
+const second = 1000
 
 /** How long a round may take: less than after which another process would take over (`housekeepingLayer`). */
 const roundMillis = 600_000
+
+/** How much of a round an account may take, however many there are and however many events it has. */
+const leastShareMillis = 60_000
 
 /** The newest events are left alone: their notifications may still be under way. */
 const graceMillis = 120_000
@@ -69,6 +77,13 @@ const graceMillis = 120_000
 const pauses = { sandbox: "4 seconds", production: "1 second" } as const satisfies Record<Environment, string>
 
 class RoundIsOver extends Data.TaggedError("RoundIsOver") {}
+
+class ShareIsOver extends Data.TaggedError("ShareIsOver") {}
+
+interface ToCompare extends Required<TimeRange> {
+  /** The part before this is left out if there are too many events for it. */
+  readonly atLeastSince?: Date
+}
 
 export interface Progress {
   readonly stored: number
@@ -94,7 +109,7 @@ const makeReconcile = Effect.fnUntraced(function* ({ takeIn }: Replays) {
    */
   return Effect.fnUntraced(function* <E, E2>(
     tenant: Tenant,
-    range: Required<TimeRange>,
+    range: ToCompare,
     author: Author | null,
     {
       pace,
@@ -104,21 +119,33 @@ const makeReconcile = Effect.fnUntraced(function* ({ takeIn }: Replays) {
       readonly upTo: (time: Date, progress: Progress) => Effect.Effect<unknown, E2>
     }
   ) {
-    const progress = { stored: 0, refused: 0 }
     const end = range.until.getTime()
-    for (let from = range.since.getTime(); from < end; ) {
-      const until = Math.min(from + stepMillis, end)
+    const tried = new Set<string>()
+    let from = second * Math.floor(range.since.getTime() / second)
+    let step = Math.max(second, end - from)
+    while (from < end) {
+      const until = Math.min(from + step, end)
       const held: Array<ListedEvent> = []
-      let isWhole = true
-      yield* lostEvents(tenant, { since: new Date(from), until: new Date(until) }, (lost) => {
-        held.push(...lost)
-        if (held.length > mostHeld) {
-          held.splice(0, held.length - mostHeld)
-          isWhole = false
+      let [listed, begins, dropped] = [0, until, false]
+      yield* lostEvents(tenant, { since: new Date(from), until: new Date(until) }, (lost, page) => {
+        listed += page.length
+        begins = second * (page.at(-1)?.created ?? from / second)
+        held.push(...lost.filter(({ id }) => !tried.has(id)))
+        if (held.length > mostListed) {
+          // All of one second
+          held.splice(0, held.length - mostListed)
+          dropped = true
         }
-        return pace
+        return Effect.as(pace, listed < mostListed || step === second)
       })
+      if (listed >= mostListed && step > second) {
+        step = second * Math.max(1, Math.floor(Math.min(until - begins, step / 2) / second))
+        from = Math.max(from, second * Math.floor((range.atLeastSince?.getTime() ?? from) / second))
+        continue
+      }
+      const progress = { stored: 0, refused: 0 }
       for (const event of held.reverse()) {
+        tried.add(event.id)
         const taken = yield* takeIn(tenant, event, author).pipe(
           Effect.map(({ changed }) => (changed ? "stored" : null)),
           Effect.catchTag("ReplayRefused", ({ message }) =>
@@ -132,11 +159,13 @@ const makeReconcile = Effect.fnUntraced(function* ({ takeIn }: Replays) {
         )
         if (taken !== null) progress[taken] += 1
       }
-      // More events than are held may be of one second
-      from = isWhole ? until : Math.max(from + 1000, 1000 * (held.at(-1)?.created ?? 0))
+      if (!dropped) {
+        from = until
+        tried.clear()
+        if (listed < mostListed / 2) step *= 2
+      }
       metrics?.count("connected_payments.notification.reconciled.count", [tenant.environment], progress.stored)
-      yield* upTo(new Date(from), { ...progress })
-      Object.assign(progress, { stored: 0, refused: 0 })
+      yield* upTo(new Date(from), progress)
     }
   })
 })
@@ -149,19 +178,27 @@ export const makeReconciliation = Effect.fnUntraced(function* (replays: Replays)
   const round = Effect.fnUntraced(function* (environment: Environment) {
     const begun = yield* Clock.currentTimeMillis
     const until = new Date(begun - graceMillis)
-    const pace = Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      now - begun > roundMillis ? Effect.fail(new RoundIsOver()) : Effect.sleep(pauses[environment])
-    )
+    const accounts = yield* records.toReconcile(environment)
+    const share = Math.max(leastShareMillis, roundMillis / accounts.length)
     let [stored, notAsked] = [0, 0]
     yield* Effect.forEach(
-      yield* records.toReconcile(environment),
-      ({ organizationId, since }) => {
+      accounts,
+      Effect.fnUntraced(function* ({ atLeastSince, organizationId, since }) {
         const tenant = { organizationId, environment }
+        const turn = yield* Clock.currentTimeMillis
+        const pace = Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          if (now - begun > roundMillis) return yield* new RoundIsOver()
+          if (now - turn > share) return yield* new ShareIsOver()
+          yield* Effect.sleep(pauses[environment])
+        })
         const upTo = (time: Date, progress: Progress) => {
           stored += progress.stored
           return records.reconciled(tenant, time)
         }
-        return reconcile(tenant, { since, until }, null, { pace, upTo }).pipe(
+        yield* reconcile(tenant, { since, atLeastSince, until }, null, { pace, upTo }).pipe(
+          // The next round begins with it
+          Effect.catchTag("ShareIsOver", () => Effect.void),
           Effect.catchAll((cause) => {
             if (cause._tag === "RoundIsOver" || cause._tag === "SqlError" || cause._tag === "ServiceUnavailable") {
               return Effect.fail(cause)
@@ -170,7 +207,7 @@ export const makeReconciliation = Effect.fnUntraced(function* (replays: Replays)
             return Effect.logDebug("An account's events can't be compared with the receipts", cause)
           })
         )
-      },
+      }),
       { discard: true }
     ).pipe(Effect.catchTag("RoundIsOver", () => Effect.void))
     if (stored > 0) {

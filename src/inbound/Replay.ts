@@ -1,20 +1,17 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Clock, Effect, Either, Predicate } from "effect"
 import { matchEvent } from "../destinations/publishing/Publication.ts"
-import {
-  type ProviderEvent,
-  parseProviderEvent,
-  type SoldItemsReference,
-  soldItemsReference
-} from "../events/stripe/Translate.ts"
+import type { SoldItemsReference } from "../events/EventReader.ts"
+import { type ProviderEvent, parseProviderEvent } from "../events/stripe/ProviderEvent.ts"
 import { Accounts } from "../payments/Accounts.ts"
+import { supports } from "../payments/OwnProvider.ts"
 import { Provider } from "../payments/Provider.ts"
 import { makeAudit } from "../platform/kit/Audit.ts"
 import type { Author, Tenant } from "../platform/kit/Tenant.ts"
 import { transaction } from "../platform/storage/Database.ts"
 import { makeAccountReports } from "./AccountReports.ts"
 import type { InboundContext } from "./ContextStatement.ts"
-import { type Decision, type Fetched, isRefundNews, makeEnrichment, nothing, untilDecided } from "./Decision.ts"
+import { type Decision, type Fetched, makeEnrichment, nothing, untilDecided } from "./Decision.ts"
 import { makeTakeRefundNews } from "./FailedRefunds.ts"
 import { type Receipt, type Replay, ReplayRefused } from "./Receipt.ts"
 import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
@@ -42,8 +39,9 @@ const requireReadable = (decision: Decision): Effect.Effect<Decision, ReplayRefu
     ? Effect.fail(refuseUnreadable(decision.unreadable?.reason ?? "its object"))
     : Effect.succeed(decision)
 
-/** Its event reported one moment, and is stored or gone. */
-const isOfAMoment = ({ type }: Receipt): boolean => type === "account.updated" || /^v\d+\./.test(type)
+/** Its event reported one moment, and is stored or gone: it is about an account, or was a thin notification. */
+const isOfAMoment = ({ provider }: Parts, { type }: Receipt): boolean =>
+  provider.reader.topicOf(type) === "account" || (supports(provider, "verifyThinNotification") && /^v\d+\./.test(type))
 
 const dataOf = (payload: string): Readonly<Record<string, unknown>> => {
   const envelope: unknown = JSON.parse(payload)
@@ -169,7 +167,7 @@ const makeStores = ({ receipts, record, records }: Parts) => {
 }
 
 const makeReplaySnapshot = (
-  { decide, receipts, sql, takeRefundNews }: Parts,
+  { decide, provider: { reader }, receipts, sql, takeRefundNews }: Parts,
   contextOf: ReturnType<typeof makeContextOf>
 ) => {
   /** In a transaction: decides again, since the context may have changed during the call to the provider. */
@@ -182,7 +180,7 @@ const makeReplaySnapshot = (
     const { organizationId } = yield* contextOf(source, null)
     const tenant = { organizationId, environment: source.environment }
     yield* receipts.lockAccount(tenant)
-    const context = yield* contextOf({ ...source, organizationId }, soldItemsReference(event))
+    const context = yield* contextOf({ ...source, organizationId }, reader.soldItemsReference(event))
     const attempt = decide(tenant.environment, event, context, fetched)
     if (attempt._tag === "NeedsFetch") return attempt
     return { _tag: "Decided", value: yield* store(tenant, yield* requireReadable(attempt.value)) } as const
@@ -194,7 +192,7 @@ const makeReplaySnapshot = (
     context: InboundContext,
     store: Store
   ) {
-    if (isRefundNews(event)) {
+    if (reader.topicOf(event.type) === "refund") {
       yield* Effect.flatMap(takeRefundNews(source.environment, event, context), requireReadable)
     }
     return yield* untilDecided((fetched) => transaction(sql)(decideAndStore(source, event, store, fetched)))
@@ -257,7 +255,7 @@ export const makeReplay = Effect.gen(function* () {
       const context = yield* contextOf(receipt, null)
       const tenant = { organizationId: context.organizationId, environment: receipt.environment }
       const store = stores.storeMissing(receipt, author)
-      if (!isOfAMoment(receipt)) {
+      if (!isOfAMoment(parts, receipt)) {
         yield* requireDeliveries(receipt, tenant)
         return yield* replaySnapshot(
           receipt,
@@ -283,7 +281,7 @@ export const makeReplay = Effect.gen(function* () {
       const source = { ...tenant, providerEventId: event.id, accountId: event.account }
       const context = yield* contextOf(source, null)
       const store = stores.storeLost(event, author)
-      return event.type === "account.updated"
+      return parts.provider.reader.topicOf(event.type) === "account"
         ? yield* replayReading(event, tenant, context, store)
         : yield* replaySnapshot(source, event, context, store)
     })

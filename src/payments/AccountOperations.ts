@@ -3,12 +3,18 @@ import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect } from "effect"
 import { chosenIn, type KeyedRequest } from "../identity/KeyedWrite.ts"
 import { Principal } from "../identity/Principal.ts"
-import type { PermissionDenied } from "../platform/errors/Errors.ts"
+import {
+  type PermissionDenied,
+  ProviderAnswer,
+  ProviderObjectNotFound,
+  ProviderRequestRefused
+} from "../platform/errors/Errors.ts"
 import { type AuditAction, makeAudit } from "../platform/kit/Audit.ts"
+import type { Environment } from "../platform/kit/Environment.ts"
 import { Idempotency } from "../platform/kit/Idempotency.ts"
 import { orUnavailable } from "../platform/storage/Database.ts"
 import { Accounts } from "./Accounts.ts"
-import type { Named } from "./ObjectKinds.ts"
+import { mistakenId, type Named } from "./ObjectKinds.ts"
 import { pageShownTo, type Reduced, shownTo } from "./PersonalData.ts"
 import {
   type ConnectedAccount,
@@ -20,8 +26,19 @@ import {
   type WriteOptions
 } from "./ProviderCall.ts"
 import type { AccountFailure } from "./ProviderErrors.ts"
-import { explainIds } from "./RefusalReasons.ts"
+import { objectNotFound, requestRefused } from "./RefusalReasons.ts"
 import type { ProviderObject } from "./Schemas.ts"
+
+/** A refusal of a missing object, with what the prefix and mode of the id say about the mistake. */
+const explainIds =
+  (request: Named, environment: Environment) =>
+  <E extends { readonly _tag: string }>(failure: E): E | ProviderRequestRefused | ProviderObjectNotFound => {
+    const isOf = failure instanceof ProviderRequestRefused || failure instanceof ProviderObjectNotFound
+    if (!isOf || failure.code !== "provider_resource_missing") return failure
+    const param = failure.cause instanceof ProviderAnswer ? failure.cause.param : undefined
+    const known = (field: string) => mistakenId(request, { environment, field, param: param ?? "" })
+    return failure instanceof ProviderObjectNotFound ? objectNotFound(failure, known) : requestRefused(failure, known)
+  }
 
 /**
  * Makes one call on the caller's connected account, which is all that most handlers do.

@@ -19,7 +19,6 @@ import {
   type Reported
 } from "./AccountsRepo.ts"
 import { accountStatus } from "./account/AccountStatus.ts"
-import { revokedAtProvider } from "./DisconnectionStatement.ts"
 import { makePlatforms } from "./Platforms.ts"
 import { Provider } from "./Provider.ts"
 import type { ConnectedAccount, ProviderCall } from "./ProviderCall.ts"
@@ -70,7 +69,7 @@ const makeUse = ({ platforms, provider, record, repo, sql }: Parts): Accounts["T
   const markDisconnected = Effect.fnUntraced(function* (tenant: Tenant, found: AccountRow) {
     const disconnected = yield* transaction(sql)(
       Effect.tap(repo.disconnect(tenant, found, false), (done) =>
-        done ? record(tenant, revokedAtProvider, "disconnected", found.accountId) : Effect.void
+        done ? record(tenant, { kind: "provider", id: provider.name }, "disconnected", found.accountId) : Effect.void
       )
     ).pipe(orUnavailable)
     if (disconnected) {
@@ -89,7 +88,10 @@ const makeUse = ({ platforms, provider, record, repo, sql }: Parts): Accounts["T
     yield* platforms.requireOwnKey(account, cause)
     const isRevoked = yield* provider.retrieveAccount(account).pipe(
       Effect.as(false),
-      Effect.catchTag("AccountAccessRevoked", () => Effect.succeed(true))
+      Effect.catchTags({
+        AccountAccessRevoked: () => Effect.succeed(true),
+        ProviderOperationUnsupported: () => Effect.succeed(true)
+      })
     )
     if (!isRevoked) {
       // The account can be read, so access was not revoked; only this operation is not allowed on it
@@ -147,8 +149,11 @@ const makeLink = ({ platforms, provider, record, repo, sql }: Parts): Accounts["
   /** Reads the status. It is numbered before the read, so a read that started before the link never counts after it. */
   const readStatus = Effect.fnUntraced(function* (account: ConnectedAccount) {
     const numbered = yield* orUnavailable(repo.nextReading)
-    const status = accountStatus(account.environment, yield* provider.retrieveAccount(account))
-    return { ...numbered, status: Either.getOrNull(status) } satisfies Reported
+    const status = yield* provider.retrieveAccount(account).pipe(
+      Effect.map((read) => Either.getOrNull(accountStatus(account.environment, read))),
+      Effect.catchTag("ProviderOperationUnsupported", () => Effect.succeed(null))
+    )
+    return { ...numbered, status } satisfies Reported
   })
 
   return Effect.fn("Accounts.link")(function* <Refused extends PermissionDenied = never>(
@@ -161,7 +166,9 @@ const makeLink = ({ platforms, provider, record, repo, sql }: Parts): Accounts["
     const reported = yield* Effect.tapErrorTag(readStatus(account), "AccountAccessRevoked", ({ cause }) =>
       platforms.requireOwnKey(account, cause, "passes")
     )
-    const hadPayments = yield* provider.hasCharges(account)
+    const hadPayments = yield* provider
+      .hasCharges(account)
+      .pipe(Effect.catchTag("ProviderOperationUnsupported", () => Effect.succeed(true)))
     const platformId = yield* platforms.ofKey(tenant.environment)
     return yield* transaction(sql)(
       Effect.all([

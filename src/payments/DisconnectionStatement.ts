@@ -1,10 +1,10 @@
 import type { SqlClient, Statement } from "@effect/sql"
-import type { Author } from "../platform/kit/Tenant.ts"
+import { stripeName } from "../events/Envelope.ts"
 
-/** The author of disconnections after the provider reported revoked access. */
-export const revokedAtProvider = { kind: "provider", id: "stripe" } as const satisfies Author
-
-/** `source` has the disconnected account's `organization_id`, `environment` and `account_id`. */
+/**
+ * Records a revocation that a notification of Stripe reported. `source` has the account's `organization_id`,
+ * `environment` and `account_id`.
+ */
 export const recordDisconnection = (
   sql: SqlClient.SqlClient,
   source: string,
@@ -12,6 +12,6 @@ export const recordDisconnection = (
 ): Statement.Fragment => sql`
   INSERT INTO payments.audit_log
     (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
-  SELECT organization_id, ${auditId}::uuid, environment, ${sql.literal(`'${revokedAtProvider.kind}'`)},
-    ${sql.literal(`'${revokedAtProvider.id}'`)}, 'account.disconnected', 'account', account_id, ${requestId}::text
+  SELECT organization_id, ${auditId}::uuid, environment, 'provider',
+    ${sql.literal(`'${stripeName}'`)}, 'account.disconnected', 'account', account_id, ${requestId}::text
   FROM ${sql.literal(source)}`

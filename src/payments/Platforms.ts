@@ -6,6 +6,7 @@ import { secretKeyName } from "../platform/settings/ProviderCredentials.ts"
 import { orUnavailable } from "../platform/storage/Database.ts"
 import { Metrics } from "../platform/telemetry/Metrics.ts"
 import { makeAccountsRepo } from "./AccountsRepo.ts"
+import { supports } from "./OwnProvider.ts"
 import { Provider } from "./Provider.ts"
 import type { ConnectedAccount } from "./ProviderCall.ts"
 import type { ProviderFailure } from "./ProviderErrors.ts"
@@ -36,6 +37,7 @@ const makeOfKey =
       Effect.asSome,
       Effect.catchTags({
         ProviderPermissionDenied: () => Effect.succeedNone,
+        ProviderOperationUnsupported: () => Effect.succeedNone,
         AccountAccessRevoked: () => Effect.succeedNone
       })
     )
@@ -169,5 +171,8 @@ export const makePlatforms = Effect.gen(function* () {
   const requireOwnKey = makeRequireOwnKey(keyOwner, refused)
   const checkKeys = makeCheckKeys(parts, ofKey, keyOwner)
 
-  return { ofKey, record: keyOwner.record, requireOwnKey, checkKeys }
+  // A provider without platforms has no key that could be of another one
+  return supports(parts.provider, "retrievePlatformId")
+    ? { ofKey, record: keyOwner.record, requireOwnKey, checkKeys }
+    : { ofKey, record: keyOwner.record, requireOwnKey: () => Effect.void, checkKeys: Effect.void }
 })

@@ -20,10 +20,13 @@ export interface ProviderShape
     PricesPort,
     ProductsPort,
     PromotionCodesPort,
-    SubscriptionsPort {}
+    SubscriptionsPort {
+  /** `source.provider` of its events: a small letter, then at most 39 small letters, digits and `_`. */
+  readonly name: string
+}
 
 /**
- * The payment provider, as the service uses it. Replace this layer to run on another provider or on your own test
- * double: parameters and answers are JSON with the provider's names, errors are the documented ones.
+ * The payment provider, as the service uses it. Replace this layer to run on another provider (`providerOf`) or on
+ * your own test double: parameters and answers are JSON with the provider's names, errors are the documented ones.
  */
 export class Provider extends Context.Tag("connected-payments/payments/Provider")<Provider, ProviderShape>() {}

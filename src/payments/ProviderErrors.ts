@@ -5,6 +5,7 @@ import {
   IdempotencyRequestInProgress,
   ProviderAccountNotConnected,
   ProviderObjectNotFound,
+  ProviderOperationUnsupported,
   ProviderOutcomeUnknown,
   ProviderPaymentRefused,
   ProviderPermissionDenied,
@@ -19,6 +20,7 @@ const callErrors = [
   ProviderRequestRefused,
   ProviderPaymentRefused,
   ProviderObjectNotFound,
+  ProviderOperationUnsupported,
   ProviderUnavailable,
   ProviderOutcomeUnknown,
   ProviderPermissionDenied,
@@ -46,10 +48,16 @@ export type ProviderCallFailure = ProviderFailure | AccountAccessRevoked
  */
 export const isRefusal = (
   failure: ProviderCallFailure
-): failure is ProviderRequestRefused | ProviderPaymentRefused | ProviderObjectNotFound | ProviderPermissionDenied =>
+): failure is
+  | ProviderRequestRefused
+  | ProviderPaymentRefused
+  | ProviderObjectNotFound
+  | ProviderOperationUnsupported
+  | ProviderPermissionDenied =>
   failure._tag === "ProviderRequestRefused" ||
   failure._tag === "ProviderPaymentRefused" ||
   failure._tag === "ProviderObjectNotFound" ||
+  failure._tag === "ProviderOperationUnsupported" ||
   failure._tag === "ProviderPermissionDenied"
 
 export const providerErrors = errorSchemas(ProviderAccountNotConnected, ...callErrors, ServiceUnavailable)

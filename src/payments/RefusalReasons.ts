@@ -4,8 +4,7 @@ import {
   ProviderPaymentRefused,
   ProviderRequestRefused
 } from "../platform/errors/Errors.ts"
-import type { Environment } from "../platform/kit/Environment.ts"
-import { mistakenId, type Named, objectKinds } from "./ObjectKinds.ts"
+import { objectKinds } from "./ObjectKinds.ts"
 import type { ProviderCallFailure } from "./ProviderErrors.ts"
 
 /**
@@ -139,17 +138,6 @@ export const objectNotFound = (
     cause,
     ...(fields.length === 0 ? {} : { message: requestMessage("resource_missing", fields, known) })
   })
-
-/** A refusal of a missing object, with what the prefix and mode of the id say about the mistake. */
-export const explainIds =
-  (request: Named, environment: Environment) =>
-  <E extends { readonly _tag: string }>(failure: E): E | ProviderRequestRefused | ProviderObjectNotFound => {
-    const isOf = failure instanceof ProviderRequestRefused || failure instanceof ProviderObjectNotFound
-    if (!isOf || failure.code !== "provider_resource_missing") return failure
-    const param = failure.cause instanceof ProviderAnswer ? failure.cause.param : undefined
-    const known = (field: string) => mistakenId(request, { environment, field, param: param ?? "" })
-    return failure instanceof ProviderObjectNotFound ? objectNotFound(failure, known) : requestRefused(failure, known)
-  }
 
 export const paymentRefused = ({ cause, code }: Omit<ProviderRefusal, "fields">): ProviderPaymentRefused =>
   new ProviderPaymentRefused({

@@ -1,4 +1,6 @@
-import type { IncomingMessage, ServerResponse } from "node:http"
+import { IncomingMessage, type ServerResponse } from "node:http"
+import { Socket } from "node:net"
+import { Readable } from "node:stream"
 import { HttpMethod, HttpServerError, type HttpServerRequest } from "@effect/platform"
 import { Data, Effect, Predicate } from "effect"
 import { type BoundBroken, brokenBound, jsonBounds } from "../platform/bounds/JsonBounds.ts"
@@ -13,7 +15,6 @@ import {
   UnsupportedMediaType,
   ValidationFailed
 } from "../platform/errors/Errors.ts"
-import { messageOf } from "./Message.ts"
 
 /**
  * Bounds the memory of all request bodies together. Each body is bounded, and so is the number of connections, but a
@@ -487,4 +488,33 @@ export const refuseBody = (
       fields
     })
   })
+}
+
+/** Messages of `fetch`-style requests, by the request: a body can be read only once. */
+const made = new WeakMap<globalThis.Request, IncomingMessage>()
+
+/** A `fetch`-style request as one of Node's messages; its body is read when the message's is. */
+const fromRequest = (request: globalThis.Request): IncomingMessage => {
+  const known = made.get(request)
+  if (known !== undefined) return known
+  const message = new IncomingMessage(new Socket())
+  message.headers = Object.fromEntries(request.headers)
+  const body = request.body === null ? Readable.from([]) : Readable.from(request.body)
+  body
+    .on("data", (chunk: Uint8Array) => {
+      if (!message.push(Buffer.from(chunk))) body.pause()
+    })
+    .on("end", () => message.push(null))
+    .on("error", (cause) => message.destroy(cause))
+    .pause()
+  message._read = () => void body.resume()
+  made.set(request, message)
+  return message
+}
+
+/** Node's message of a request: its own if a Node server received it, or one made of a `fetch`-style request. */
+export const messageOf = ({ source }: HttpServerRequest.HttpServerRequest): IncomingMessage => {
+  if (source instanceof IncomingMessage) return source
+  if (source instanceof globalThis.Request) return fromRequest(source)
+  throw new Error("A request comes from Node's HTTP server or is a Request")
 }

@@ -8,7 +8,7 @@ import { layerContext, makeHandler, make as makeNodeServer } from "@effect/platf
 import { Duration, Effect, Layer, Predicate, Runtime, type Scope } from "effect"
 import { errorCode } from "../platform/errors/ErrorCode.ts"
 import { HeadersTooLarge, PayloadTooLarge, RequestTimeout, ValidationFailed } from "../platform/errors/Errors.ts"
-import { Stopping } from "../platform/kit/Stopping.ts"
+import { Stopping } from "../platform/kit/Request.ts"
 import type { TrustedProxies } from "../platform/settings/Forms.ts"
 import type { UnreadableRequest } from "./Body.ts"
 import { boundConnections, type ConnectionBounds, type Connections } from "./Connections.ts"

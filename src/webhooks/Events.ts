@@ -21,8 +21,8 @@ export interface WebhookEnvelope<Type extends string, Data> {
   readonly livemode: boolean
   readonly organization_id: string
   readonly source: {
-    /** `svc_test` on synthetic events. */
-    readonly provider: "stripe" | "svc_test"
+    /** `svc_test` on synthetic events, else the provider's name, such as `stripe`. */
+    readonly provider: string
     /** The provider's event id. Several events can share it, and one payment can have several. */
     readonly event_id: string
   }

@@ -4,15 +4,15 @@ import addFormats from "ajv-formats"
 import { Either, FastCheck, Predicate, Schema } from "effect"
 import type { EventType } from "../../src/events/Catalog.ts"
 import { Envelope, encodeEnvelope, makeEnvelope } from "../../src/events/Envelope.ts"
+import type { Translation } from "../../src/events/EventReader.ts"
 import { eventJsonSchemas } from "../../src/events/JsonSchemas.ts"
-import { type FoundSubjects, filterSubjects } from "../../src/events/stripe/ProviderEvent.ts"
 import {
+  type FoundSubjects,
+  filterSubjects,
   parseProviderEvent,
-  type SoldItems,
-  type Translation,
-  translate,
-  translatedProviderTypes
-} from "../../src/events/stripe/Translate.ts"
+  type SoldItems
+} from "../../src/events/stripe/ProviderEvent.ts"
+import { translate, translatedProviderTypes } from "../../src/events/stripe/Translate.ts"
 import { accountStatus } from "../../src/payments/account/AccountStatus.ts"
 import { casesOf } from "../harness/Corpus.ts"
 import { inOlderForm } from "./OlderForm.ts"
@@ -333,6 +333,7 @@ describe("milestone.first_payment", () => {
           throw new Error(translation._tag)
         }
         const milestone = makeEnvelope({
+          provider: "stripe",
           environment: "sandbox",
           organizationId,
           providerEventId: "evt_1",
@@ -381,6 +382,7 @@ describe("account.updated", () => {
         const data = Either.getOrThrow(accountStatus("sandbox", account))
         expect(data).toEqual(expected)
         const envelope = makeEnvelope({
+          provider: "stripe",
           environment: "sandbox",
           organizationId,
           providerEventId: "evt_1",

@@ -61,7 +61,7 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 100 })("two work
         yield* eventuallyTrue("claims that found nothing", () => workers.every((claims) => claims.length >= 2))
         for (const claims of workers) claims.splice(0)
         yield* comeDue
-        yield* inDatabase`SELECT pg_notify('connected_payments_deliveries', 'test')`
+        yield* inDatabase`SELECT pg_notify('connected_payments_payments', 'test')`
       }
       yield* eventuallyIs("an empty queue", waiting, (left) => left === 0)
       expect(consumer.received).toHaveLength(deliveries)

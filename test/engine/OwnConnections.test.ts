@@ -47,7 +47,7 @@ onService()("the queue", (it) => {
         [endpoint.id]
       )
     )
-    yield* Effect.promise(() => client.query("SELECT pg_notify('connected_payments_deliveries', 'test')"))
+    yield* Effect.promise(() => client.query("SELECT pg_notify('connected_payments_payments', 'test')"))
     yield* eventuallyTrue("the second", () => consumer.received.length === 2)
     yield* eventuallyRecorded(client, endpoint.id)
     expect((yield* Effect.promise(waiting)).rows).toEqual([{ count: options.settings.databasePoolSize }])

@@ -62,7 +62,7 @@ it.scopedLive("an announcement is one's own worker's where it is waiting; nobody
     yield* eventuallyTrue("one's own", () => own.count === round)
   }
   // What is sent now arrives after what was sent before
-  yield* other.sql`SELECT pg_notify('connected_payments_deliveries', 'somebody else')`
+  yield* other.sql`SELECT pg_notify('connected_payments_payments', 'somebody else')`
   yield* eventuallyTrue("what a third one sent", () => own.count === 7 && others.count === 2)
 })
 

@@ -95,7 +95,7 @@ onService({ delivery: { ...slowPoll, concurrencyPerEndpoint: 2 } })("an endpoint
           FROM payments.deliveries, generate_series(1, 200) WHERE endpoint_id = ${endpoint.id}
           RETURNING *
         ) ${enqueue(sql, "delivery")}`
-    yield* sql`SELECT pg_notify('connected_payments_deliveries', 'test')`
+    yield* sql`SELECT pg_notify('connected_payments_payments', 'test')`
     yield* eventuallyTrue("all of them", () => consumer.received.length === 201)
   })
 })

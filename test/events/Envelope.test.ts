@@ -14,6 +14,7 @@ const organizationId = "0199c0de-0000-7000-8000-000000000001"
 const data = { payment_id: "pi_1", amount_received: 1500, currency: "brl" }
 
 const envelope = makeEnvelope({
+  provider: "stripe",
   environment: "sandbox",
   organizationId,
   providerEventId: "evt_1Q0",
@@ -37,12 +38,18 @@ describe("eventId", () => {
   it("is svc_evt_ and the SHA-256 over environment, provider, provider event id and type, joined by newlines", () => {
     // Computed apart from this code, over "sandbox\nstripe\nevt_1Q0\npayment.succeeded"
     const expected = "ab79b0f20653f4eceae0da461178bf85071a0d2f2f6b8f753a33ea62f1ce62f2"
-    const identity = { environment: "sandbox", providerEventId: "evt_1Q0", type: "payment.succeeded" } as const
+    const identity = {
+      provider: "stripe",
+      environment: "sandbox",
+      providerEventId: "evt_1Q0",
+      type: "payment.succeeded"
+    } as const
     expect(eventId(identity)).toBe(`svc_evt_${expected}`)
   })
 
   it("is the same for the same identity and another for every other", () => {
     const identity = FastCheck.record({
+      provider: FastCheck.constantFrom("stripe", "pixbank"),
       environment: FastCheck.constantFrom("sandbox" as const, "production" as const),
       providerEventId: FastCheck.stringMatching(/^evt_[A-Za-z0-9_]{1,8}$/),
       type: FastCheck.constantFrom(...EventType.literals)
@@ -51,6 +58,7 @@ describe("eventId", () => {
       FastCheck.property(identity, identity, (one, other) => {
         expect(eventId({ ...one })).toBe(eventId(one))
         const same =
+          one.provider === other.provider &&
           one.environment === other.environment &&
           one.providerEventId === other.providerEventId &&
           one.type === other.type
@@ -67,7 +75,12 @@ describe("eventId", () => {
 describe("makeEnvelope", () => {
   it("gives the contract's envelope", () => {
     expect(envelope).toEqual({
-      id: eventId({ environment: "sandbox", providerEventId: "evt_1Q0", type: "payment.succeeded" }),
+      id: eventId({
+        provider: "stripe",
+        environment: "sandbox",
+        providerEventId: "evt_1Q0",
+        type: "payment.succeeded"
+      }),
       type: "payment.succeeded",
       version: 1,
       created_at: "2025-10-09T08:53:20.000Z",
@@ -80,7 +93,13 @@ describe("makeEnvelope", () => {
   })
 
   it("gives a valid created_at for every time that it takes", () => {
-    const input = { organizationId, providerEventId: "evt_1", type: "payment.succeeded", data } as const
+    const input = {
+      provider: "stripe",
+      organizationId,
+      providerEventId: "evt_1",
+      type: "payment.succeeded",
+      data
+    } as const
     for (const created of [0, 1, 4_102_444_800, maxUnixSeconds]) {
       const made = makeEnvelope({ ...input, environment: "sandbox", created })
       expect(accepts(made)).toBe(true)

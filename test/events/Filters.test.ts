@@ -2,8 +2,8 @@ import { describe, expect, it } from "@effect/vitest"
 import { Either, FastCheck } from "effect"
 import { EventType } from "../../src/events/Catalog.ts"
 import { type Filters, parseFilters, passes } from "../../src/events/Filters.ts"
-import { filterSubjects } from "../../src/events/stripe/ProviderEvent.ts"
-import { parseProviderEvent, translate } from "../../src/events/stripe/Translate.ts"
+import { filterSubjects, parseProviderEvent } from "../../src/events/stripe/ProviderEvent.ts"
+import { translate } from "../../src/events/stripe/Translate.ts"
 import { snapshot } from "./ProviderEvents.ts"
 
 const refusal = (input: Record<string, unknown>) =>

@@ -1,14 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Either, FastCheck, Schema } from "effect"
 import { Envelope, encodeEnvelope } from "../../src/events/Envelope.ts"
-import {
-  parseProviderEvent,
-  type SoldItems,
-  soldItemsReference,
-  type Translation,
-  translate,
-  translatedProviderTypes
-} from "../../src/events/stripe/Translate.ts"
+import type { Translation } from "../../src/events/EventReader.ts"
+import { parseProviderEvent, type SoldItems } from "../../src/events/stripe/ProviderEvent.ts"
+import { soldItemsReference, translate, translatedProviderTypes } from "../../src/events/stripe/Translate.ts"
 import {
   charge,
   checkoutSession,

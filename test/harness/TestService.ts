@@ -104,6 +104,7 @@ export const testSettings: ServiceOptions["settings"] = {
   port: 0,
   roles: { api: true, worker: true },
   databasePoolSize: 5,
+  databaseSchema: "payments",
   allowLocalDestinations: true,
   destinationNetworks: new BlockList(),
   endpointLimit: 16,

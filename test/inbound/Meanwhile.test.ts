@@ -1,7 +1,9 @@
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
-import { parseProviderEvent } from "../../src/events/stripe/Translate.ts"
+import { stripeName } from "../../src/events/Envelope.ts"
+import { parseProviderEvent } from "../../src/events/stripe/ProviderEvent.ts"
+import { stripeReader } from "../../src/events/stripe/Translate.ts"
 import { decisionOf, envelopesOf } from "../../src/inbound/Decision.ts"
 import { Inbound } from "../../src/inbound/Inbound.ts"
 import { makeReceiptsRepo } from "../../src/inbound/ReceiptsRepo.ts"
@@ -151,7 +153,7 @@ const lookedUp = Effect.fnUntraced(function* (tenant: Tenant, id = newEventId())
   )
   const query = { environment: "sandbox", providerEventId: id, accountId: tenant.accountId, sold: null } as const
   const context = yield* Effect.fromNullable(yield* receipts.findContext(query))
-  const envelopes = envelopesOf("sandbox", event, context, null)
+  const envelopes = envelopesOf({ name: stripeName, reader: stripeReader }, "sandbox", event, context, null)
   if (typeof envelopes === "string" || "_tag" in envelopes) return yield* Effect.dieMessage("It can be read")
   const store = receipts.insert({
     ...query,

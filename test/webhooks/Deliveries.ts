@@ -15,6 +15,7 @@ export const timestamp = 1_760_000_000
 export const later = (seconds = 0): Date => new Date((timestamp + seconds) * 1000)
 
 export const envelope: Envelope = makeEnvelope({
+  provider: "stripe",
   environment: "sandbox",
   organizationId,
   providerEventId: "evt_1Q0",

@@ -19,6 +19,7 @@ const event = <T extends EventType>(type: T, data: EventData<T>): KnownWebhookEv
   made += 1
   // The function's result is one member of the union, which its type parameter hides
   return makeEnvelope({
+    provider: "stripe",
     environment: "sandbox",
     organizationId,
     providerEventId: `evt_${made}`,

@@ -108,11 +108,12 @@ type Sql = PgClient.PgClient | SqlClient.SqlClient
 /** The database, whatever the state of its schema, for `migrate`. */
 export const databaseAsFound: Layer.Layer<Sql | Installation, SettingsError | LocalDefaultsFailed | SqlError.SqlError> =
   Layer.unwrapEffect(
-    Effect.map(Installation, ({ databaseUrl, settings: { databaseDirectUrl } }) =>
+    Effect.map(Installation, ({ databaseUrl, settings: { databaseDirectUrl, databaseSchema } }) =>
       databaseLayer({
         url: databaseUrl,
         ...(Option.isSome(databaseDirectUrl) ? { directUrl: databaseDirectUrl.value } : {}),
         poolSize,
+        schema: databaseSchema,
         applicationName: "connected-payments cli"
       })
     )

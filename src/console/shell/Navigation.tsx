@@ -1,4 +1,6 @@
 import { Link, useLocation } from "wouter-preact"
+import type { OperationKey } from "../api/operations.ts"
+import { isSupported } from "../api/Supported.ts"
 import { Icon, type IconName } from "../components/Icon.tsx"
 import { useWorkspace } from "../state/Session.ts"
 
@@ -8,6 +10,8 @@ interface Entry {
   readonly icon: IconName
   /** Hidden from people without this permission. */
   readonly needs?: string
+  /** Hidden if the provider has none of these operations, which the page is about. */
+  readonly about?: ReadonlyArray<OperationKey>
 }
 
 const groups: ReadonlyArray<{ readonly label: string; readonly entries: ReadonlyArray<Entry> }> = [
@@ -21,10 +25,28 @@ const groups: ReadonlyArray<{ readonly label: string; readonly entries: Readonly
   {
     label: "Payments",
     entries: [
-      { path: "/payments", label: "Payments", icon: "payments", needs: "payments:read" },
-      { path: "/products", label: "Products", icon: "catalog", needs: "products:read" },
-      { path: "/promotion-codes", label: "Promotion codes", icon: "promotion", needs: "coupons:read" },
-      { path: "/payment-links", label: "Payment links", icon: "link", needs: "payments:read" }
+      {
+        path: "/payments",
+        label: "Payments",
+        icon: "payments",
+        needs: "payments:read",
+        about: ["paymentIntents.list", "charges.list", "checkoutSessions.list"]
+      },
+      { path: "/products", label: "Products", icon: "catalog", needs: "products:read", about: ["products.list"] },
+      {
+        path: "/promotion-codes",
+        label: "Promotion codes",
+        icon: "promotion",
+        needs: "coupons:read",
+        about: ["promotionCodes.list"]
+      },
+      {
+        path: "/payment-links",
+        label: "Payment links",
+        icon: "link",
+        needs: "payments:read",
+        about: ["paymentLinks.list", "checkoutPages.list"]
+      }
     ]
   },
   {
@@ -58,7 +80,10 @@ export const Navigation = ({ onNavigate }: { readonly onNavigate?: () => void })
           {label === "" ? null : <p class="navigation-label">{label}</p>}
           <ul>
             {entries
-              .filter(({ needs }) => needs === undefined || can(needs))
+              .filter(
+                ({ about, needs }) =>
+                  (needs === undefined || can(needs)) && (about === undefined || about.some(isSupported))
+              )
               .map((entry) => {
                 const href = path(entry.path)
                 return (

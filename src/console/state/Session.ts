@@ -4,6 +4,8 @@ import type { ApiError } from "../api/ApiError.ts"
 import { toApiError } from "../api/ApiError.ts"
 import { currentPath, environmentIn, isOwnPath } from "../api/Base.ts"
 import { type AnswerOf, call, onSessionEnd, setOrganization } from "../api/Call.ts"
+import type { OperationKey } from "../api/operations.ts"
+import { isSupported } from "../api/Supported.ts"
 import { clearQueries } from "./Query.ts"
 
 export type Session = AnswerOf<"session", "get">
@@ -92,8 +94,8 @@ export const useSession = (): Session & { readonly organization: Organization } 
 
 export const useWorkspace = (): {
   readonly environment: Environment
-  /** Whether the person has a permission in this workspace, such as `products:write`. */
-  readonly can: (permission: string) => boolean
+  /** Whether the person has a permission in this workspace, such as `products:write`, and the provider an operation. */
+  readonly can: (permission: string, operation?: OperationKey) => boolean
   readonly mayManageOrganization: boolean
   /** A path within this workspace, for links: `path("/deliveries")` is `/sandbox/deliveries`. */
   readonly path: (rest: string) => string
@@ -106,7 +108,8 @@ export const useWorkspace = (): {
   const permissions: ReadonlyArray<string> = entered?.permissions ?? []
   return {
     environment,
-    can: (permission) => permissions.includes(permission),
+    can: (permission, operation) =>
+      permissions.includes(permission) && (operation === undefined || isSupported(operation)),
     mayManageOrganization: organization.role === "owner" || organization.role === "admin",
     path: (rest) => `/${environment}${rest === "/" ? "" : rest}`
   }

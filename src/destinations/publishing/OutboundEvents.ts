@@ -3,7 +3,7 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Clock, Context, Data, Effect, Exit, Layer, Option, Schema } from "effect"
 import { type HandOff, LocalHandOff } from "../../engine/queue/Enqueue.ts"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
-import { envelopeVersion, providerName, testProviderName } from "../../events/Envelope.ts"
+import { envelopeVersion, sourceForm, stripeName, testProviderName } from "../../events/Envelope.ts"
 import { type CatalogEntry, EventCatalog } from "../../events/EventCatalog.ts"
 import type { FilterSubjects } from "../../events/Filters.ts"
 import type { ServiceUnavailable } from "../../platform/errors/Errors.ts"
@@ -118,11 +118,10 @@ export class OutboundEvents extends Context.Tag("connected-payments/publishing/O
 /** The maximum size of an envelope, in bytes: a worker keeps those of a few thousand attempts in memory. */
 const maxEnvelopeBytes = 256 * 1024
 
-const wellFormedSource = /^[a-z][a-z0-9_]{0,39}$/
 const wellFormedId = /^[^\p{Cc}\p{Cs}]{1,255}$/u
 
 const makeParts = Effect.fnUntraced(function* ({ source }: OutboundEventsOptions) {
-  if (!wellFormedSource.test(source) || source === providerName || source === testProviderName) {
+  if (!sourceForm.test(source) || source === stripeName || source === testProviderName) {
     return yield* Effect.dieMessage(`Not a source of outbound events: ${JSON.stringify(source)}`)
   }
   const sql = yield* SqlClient.SqlClient

@@ -4,7 +4,7 @@ import { Principal } from "../../identity/Principal.ts"
 import { takenBy } from "../../platform/bounds/Rules.ts"
 import { ValidationFailed } from "../../platform/errors/Errors.ts"
 import { serving } from "../../platform/kit/Handlers.ts"
-import { Stopping } from "../../platform/kit/Stopping.ts"
+import { Stopping } from "../../platform/kit/Request.ts"
 import { EventStreamApi, eventStreamType, StreamPlace } from "./Api.ts"
 import { EventStreams } from "./EventStreams.ts"
 

@@ -3,6 +3,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Context, Effect, type Fiber, Layer, Queue as Mailbox, Option, Schedule } from "effect"
 import { ownClients, SessionOptions } from "../../platform/storage/Database.ts"
 import { addressOf, listenOn, settingsOf } from "../../platform/storage/Listener.ts"
+import { schemaOf } from "../../platform/storage/Schema.ts"
 
 /**
  * Tells one waiting fiber that there is something to do. If none is waiting, the signal is remembered, but only once.
@@ -57,8 +58,8 @@ export class Signal {
   readonly #onTime = (): void => this.raise()
 }
 
-/** The channel on which processes notify each other of due deliveries. */
-const channel = "connected_payments_deliveries"
+/** The channel on which processes with the same schema notify each other of due deliveries. */
+const channelOf = (sql: SqlClient.SqlClient): string => `connected_payments_${schemaOf(sql)}`
 
 /**
  * At most one notification per process in this interval. One per event, in its transaction, would serialize the
@@ -96,6 +97,7 @@ export class WakeUp extends Context.Tag("connected-payments/engine/WakeUp")<
     WakeUp,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      const channel = channelOf(sql)
       const pg = yield* PgClient.PgClient
       const sessions = yield* Effect.serviceOption(SessionOptions)
       const ownName = crypto.randomUUID()

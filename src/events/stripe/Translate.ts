@@ -1,19 +1,24 @@
 import { Array as Arr, Either, Schema } from "effect"
-import type { Environment } from "../../platform/kit/Environment.ts"
 import type { EventData, EventType } from "../Catalog.ts"
-import { type Envelope, type EnvelopeOf, makeEnvelope } from "../Envelope.ts"
+import { type Envelope, type EnvelopeOf, makeEnvelope, stripeName } from "../Envelope.ts"
+import type {
+  EventReader,
+  SoldItemsReference,
+  TranslateInput,
+  Translation,
+  TranslationContext
+} from "../EventReader.ts"
 import { amount, count, currency, flag, providerCode, providerId, unixSeconds } from "../Fields.ts"
 import {
+  filterSubjects,
   type Malformed,
   malformed,
   malformedAt,
   orAbsent,
   type ProviderEvent,
   Reference,
-  type SoldItems
+  truncatedList
 } from "./ProviderEvent.ts"
-
-export { type Malformed, ProviderEvent, parseProviderEvent, type SoldItems } from "./ProviderEvent.ts"
 
 /**
  * Translation of the provider's events into the catalog's (contract 6.3). Pure and total: every input has an outcome,
@@ -22,14 +27,6 @@ export { type Malformed, ProviderEvent, parseProviderEvent, type SoldItems } fro
  * Two types of the catalog come from elsewhere: `milestone.first_payment` is decided when the payment is stored, and
  * `account.updated` comes from reading the account, never from a snapshot's payload, whose order is not guaranteed.
  */
-
-export interface TranslationContext {
-  readonly environment: Environment
-  /** The organization whose connected account the event came from (UUID). */
-  readonly organizationId: string
-  /** The record that `soldItemsReference` refers to; `null` if there is none. Only `checkout.*` uses it. */
-  readonly soldItems: SoldItems | null
-}
 
 type Make = <T extends EventType>(type: T, data: EventData<T>) => EnvelopeOf<T>
 
@@ -54,6 +51,7 @@ const translator = <A, I>(
   return (event, context) => {
     const make: Make = (type, data) =>
       makeEnvelope({
+        provider: stripeName,
         environment: context.environment,
         organizationId: context.organizationId,
         providerEventId: event.id,
@@ -337,12 +335,6 @@ const translators: Readonly<Record<string, Translator>> = {
   ...payoutTranslators
 }
 
-/** Where to look up what a session sells: under the session, else under the payment link that it came from. */
-export interface SoldItemsReference {
-  readonly sessionId: string
-  readonly paymentLinkId: string | null
-}
-
 const decodeReference = Schema.decodeUnknownEither(
   Schema.Struct({ id: providerId("The session"), payment_link: orAbsent(Reference) })
 )
@@ -354,21 +346,6 @@ export const soldItemsReference = (event: ProviderEvent): SoldItemsReference | n
     onLeft: () => null,
     onRight: ({ id, payment_link }) => ({ sessionId: id, paymentLinkId: payment_link })
   })
-}
-
-export type Translation =
-  /** The events to deliver, at least one. */
-  | { readonly _tag: "Translated"; readonly events: Arr.NonEmptyReadonlyArray<Envelope> }
-  /** Nothing for consumers: a type that is not translated, or an object that does not concern them. */
-  | { readonly _tag: "Ignored" }
-  /** The event's mode does not match the environment: it must not be used. */
-  | { readonly _tag: "WrongMode" }
-  /** The object lacks something that its type requires. */
-  | Malformed
-
-export interface TranslateInput extends TranslationContext {
-  /** Verified and parsed; see `parseProviderEvent`. */
-  readonly event: ProviderEvent
 }
 
 /** The provider's event types that are translated. */
@@ -383,4 +360,22 @@ export const translate = ({ event, ...context }: TranslateInput): Translation =>
     onLeft: (malformed): Translation => malformed,
     onRight: (events) => (Arr.isNonEmptyReadonlyArray(events) ? { _tag: "Translated", events } : { _tag: "Ignored" })
   })
+}
+
+/** The provider's types of news about a refund after it was made; which of them it sends depends on its version. */
+export const refundNewsTypes: ReadonlyArray<string> = ["refund.failed", "refund.updated", "charge.refund.updated"]
+
+const topics: Readonly<Record<string, ReturnType<EventReader["topicOf"]>>> = {
+  "account.updated": "account",
+  "account.application.deauthorized": "deauthorization",
+  ...Object.fromEntries(refundNewsTypes.map((type) => [type, "refund"]))
+}
+
+export const stripeReader: EventReader = {
+  concerns: (type) => Object.hasOwn(translators, type) || refundNewsTypes.includes(type),
+  topicOf: (type) => (Object.hasOwn(topics, type) ? topics[type] : undefined) ?? "other",
+  soldItemsReference,
+  translate,
+  truncatedList,
+  filterSubjects
 }

@@ -3,7 +3,7 @@ import { Duration, Effect } from "effect"
 import type { ServiceUnavailable } from "../../platform/errors/Errors.ts"
 import { Batcher, maxPermitWaiters, permitRefused, permitTimeoutMillis } from "../../platform/kit/Concurrency.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
-import { type RateLimitPolicy, type Taken, takeTokens } from "../../platform/kit/RateLimitStatements.ts"
+import { type RateLimitPolicy, type Taken, takeTokens } from "../../platform/kit/RateLimit.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
 
 /** The limits on requests with a credential: its own, and one shared by all of its organization's credentials. */

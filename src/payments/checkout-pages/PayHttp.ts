@@ -7,10 +7,10 @@ import {
   UnsupportedMediaType
 } from "../../platform/errors/Errors.ts"
 import { BaseApi } from "../../platform/kit/BaseApi.ts"
-import { clientNetwork } from "../../platform/kit/ClientAddress.ts"
 import { type BucketEmpty, RateLimits } from "../../platform/kit/RateLimit.ts"
 import type { TrustedProxies } from "../../platform/settings/Forms.ts"
 import { readBytes } from "../../server/Body.ts"
+import { clientNetwork } from "../../server/Connections.ts"
 import { CheckoutPages, type FoundPage } from "./CheckoutPages.ts"
 import { PayPagesApi } from "./PayApi.ts"
 import { type Choice, choiceOf, maxFormBytes, readFields } from "./PayForm.ts"

@@ -1,6 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
-import type { SoldItems } from "../../events/stripe/Translate.ts"
+import type { SoldItems } from "../../events/stripe/ProviderEvent.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
 

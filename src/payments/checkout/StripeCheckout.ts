@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
 import type Stripe from "stripe"
-import type { SoldItems } from "../../events/stripe/Translate.ts"
+import type { SoldItems } from "../../events/stripe/ProviderEvent.ts"
 import type { OwnReturnUrls } from "../../identity/return-urls/ReturnUrls.ts"
 import { ProviderUnavailable } from "../../platform/errors/Errors.ts"
 import { canonical } from "../../platform/kit/Idempotency.ts"

@@ -7,6 +7,7 @@ import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
 import type { LinkedAccount } from "../AccountsRepo.ts"
 import { type AccountStatus, accountStatus } from "../account/AccountStatus.ts"
+import { supports } from "../OwnProvider.ts"
 import { Provider } from "../Provider.ts"
 import { makeAuthorizations } from "./Authorizations.ts"
 import { makeConnectingPolicy } from "./ConnectingPolicy.ts"
@@ -16,7 +17,7 @@ import { makeOnboarding } from "./Onboarding.ts"
 export interface Connection {
   /** Null if none was ever linked. */
   readonly account: LinkedAccount | null
-  /** Null if the account is not connected, or has never been readable. */
+  /** Null if the account is not connected, has never been readable, or the provider has no status of accounts. */
   readonly status: AccountStatus | null
   /** False if the account could not be read at the provider: the status is then the last reported one. */
   readonly current: boolean
@@ -33,6 +34,7 @@ const makeReadStatus = Effect.gen(function* () {
   const accounts = yield* Accounts
   const repo = yield* makeConnectingRepo
   return Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
+    if (!supports(provider, "retrieveAccount")) return { status: null, current: true }
     const read = yield* accounts.use(tenant, provider.retrieveAccount).pipe(
       Effect.flatMap((account) =>
         Either.mapLeft(

@@ -1,7 +1,6 @@
 import { HttpServerResponse } from "@effect/platform"
 import type { Environment } from "../../platform/kit/Environment.ts"
-import { escaped } from "../../platform/kit/Html.ts"
-import { page, plainStyle, privateHeaders } from "../../platform/kit/Page.ts"
+import { escaped, page, plainStyle, privateHeaders } from "../../platform/kit/Page.ts"
 import type { AuthorizationOutcome } from "./Authorizations.ts"
 
 /** The outcome of a visit to the provider, as far as the URL tells. */

@@ -19,10 +19,11 @@ const memberIn = (environment: Environment) =>
     () => new ValidationFailed(refusal(new Map([["environment", "must be the selected workspace's environment"]])))
   )
 
-const statusOf = ({ account, status }: Connection): (typeof AccountConnectionRecord.Type)["status"] => {
+const statusOf = ({ account, current, status }: Connection): (typeof AccountConnectionRecord.Type)["status"] => {
   if (account === null) return "not_connected"
   if (account.status === "disconnected") return "disconnected"
-  return status?.details_submitted === true ? "connected" : "onboarding"
+  // Without a status, but current: the provider has none
+  return (status === null ? current : status.details_submitted) ? "connected" : "onboarding"
 }
 
 const dateOf = (seconds: number | null | undefined): Date | null =>

@@ -9,10 +9,10 @@ import {
   ServiceUnavailable
 } from "../../platform/errors/Errors.ts"
 import { BaseApi } from "../../platform/kit/BaseApi.ts"
-import { clientNetwork } from "../../platform/kit/ClientAddress.ts"
 import { makeFairSemaphore } from "../../platform/kit/Concurrency.ts"
 import { hasEntityTag } from "../../platform/kit/Request.ts"
 import type { TrustedProxies } from "../../platform/settings/Forms.ts"
+import { clientNetwork } from "../../server/Connections.ts"
 import { Accounts } from "../Accounts.ts"
 import { ProductImagesApi, PublicImagesApi } from "./Api.ts"
 import { contentTypes } from "./ImageFormat.ts"

@@ -1,4 +1,5 @@
 import type { Effect } from "effect"
+import type { EventReader } from "../../events/EventReader.ts"
 import type { SignatureInvalid } from "../../platform/errors/Errors.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
@@ -7,7 +8,7 @@ import type { ProviderObject } from "../Schemas.ts"
 /** A notification with a valid signature and time, under a secret of this environment. */
 export interface VerifiedNotification {
   readonly environment: Environment
-  /** The parsed JSON, not examined yet; undefined if the body is not JSON. */
+  /** In the form of `ProviderEvent`, not examined yet; undefined if the body is not JSON. */
   readonly event: unknown
 }
 
@@ -26,6 +27,10 @@ export interface ListedEvent extends ProviderObject {
 }
 
 export interface NotificationsPort {
+  /** The request header with a notification's signature, in lower case. */
+  readonly signatureHeader: string
+  /** What a verified notification means. */
+  readonly reader: EventReader
   /** So that the body need not be read: it is missing, malformed, or more than 5 minutes off. */
   readonly checkSignatureHeader: (header: string | undefined) => Effect.Effect<void, SignatureInvalid>
   /** Verifies the signature over the exact bytes, and the time: at most 5 minutes off in either direction. */

@@ -2,6 +2,7 @@ import { isUtf8 } from "node:buffer"
 import { createHmac } from "node:crypto"
 import { Effect, Option, Redacted } from "effect"
 import Stripe from "stripe"
+import { stripeReader } from "../../events/stripe/Translate.ts"
 import { SignatureInvalid } from "../../platform/errors/Errors.ts"
 import { millisNow } from "../../platform/kit/Concurrency.ts"
 import { type Environment, environments } from "../../platform/kit/Environment.ts"
@@ -95,7 +96,10 @@ const parsed = (text: string): unknown => {
 
 export const stripeNotifications = (
   options: StripeProviderOptions
-): Pick<NotificationsPort, "checkSignatureHeader" | "verifyNotification" | "verifyThinNotification"> => {
+): Pick<
+  NotificationsPort,
+  "signatureHeader" | "reader" | "checkSignatureHeader" | "verifyNotification" | "verifyThinNotification"
+> => {
   const signers = environments.flatMap((environment) =>
     Option.match(options[environment], {
       onNone: () => [],
@@ -122,6 +126,8 @@ export const stripeNotifications = (
     })
 
   return {
+    signatureHeader: "stripe-signature",
+    reader: stripeReader,
     checkSignatureHeader: (header) =>
       Effect.withFiberRuntime((fiber) =>
         mayBeSigned(header, millisNow(fiber)) ? Effect.void : Effect.fail(new SignatureInvalid())

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
-import type { SoldItems } from "../../events/stripe/Translate.ts"
+import type { SoldItems } from "../../events/stripe/ProviderEvent.ts"
 import { checkoutMarker } from "../checkout/Metadata.ts"
 import {
   allLines,

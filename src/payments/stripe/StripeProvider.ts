@@ -1,4 +1,5 @@
 import { Effect, Layer } from "effect"
+import { stripeName } from "../../events/Envelope.ts"
 import { Metrics, type MetricsWriter } from "../../platform/telemetry/Metrics.ts"
 import { stripeAccount } from "../account/StripeAccount.ts"
 import { stripeCheckoutSessions } from "../checkout/StripeCheckout.ts"
@@ -19,6 +20,7 @@ export type { StripeProviderOptions } from "./StripeCall.ts"
 const makeProvider = (options: StripeProviderOptions, metrics: MetricsWriter | null): ProviderShape => {
   const call = makeStripeCall(options, metrics)
   return {
+    name: stripeName,
     ...stripeAccount(call),
     ...stripeCheckoutSessions(call, options),
     ...stripeConnecting(call, options),

@@ -59,6 +59,17 @@ export class ProviderPermissionDenied extends documented("ProviderPermissionDeni
     "Operators grant the key the permission at the provider, or set the right key: [The platform's key](running.md#the-platforms-key). Repeating does not help."
 }) {}
 
+export class ProviderOperationUnsupported extends documented("ProviderOperationUnsupported", {
+  status: 501,
+  code: "provider_operation_unsupported",
+  settles: "refused",
+  message:
+    "The payment provider of this installation has no such operation: do without it. /openapi.json lists the operations that there are.",
+  why: "The installation uses another payment provider, which has no such operation. Nothing was done.",
+  remedy:
+    "Do without the operation: repeating does not help. The installation's `/openapi.json` lists what there is. Teams that add a provider: [Another provider](embedding.md#another-provider)."
+}) {}
+
 export class ProviderRateLimited extends documented("ProviderRateLimited", {
   status: 503,
   code: "provider_rate_limited",

@@ -1,6 +1,5 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
-import { insertAudited } from "./AuditStatement.ts"
 import type { Environment } from "./Environment.ts"
 import { newId, type OrganizationId } from "./Ids.ts"
 import { RequestId } from "./Request.ts"
@@ -91,10 +90,15 @@ export const makeAuditAll = Effect.map(
         }
         const targetType = entries.targetType ?? entries.action.slice(0, entries.action.indexOf("."))
         const requestId = yield* RequestId
-        const records = yield* Effect.forEach(targets, ({ environment, id }) =>
-          Effect.map(newId, (recordId) => ({ id: recordId, environment, target: auditedId(id) }))
-        )
-        yield* insertAudited(sql, { ...entries, targetType, requestId }, records)
+        const ids = yield* Effect.replicateEffect(newId, targets.length)
+        const { action, author, organizationId } = entries
+        yield* sql`
+          INSERT INTO payments.audit_log
+            (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
+          SELECT ${organizationId}, t.id, t.environment, ${author.kind}, ${author.id},
+            ${action}, ${targetType}, t.target, ${requestId}
+          FROM unnest(${ids}::uuid[], ${targets.map(({ environment }) => environment)}::text[],
+            ${targets.map(({ id }) => auditedId(id))}::text[]) AS t (id, environment, target)`
       })
 )
 

@@ -1,6 +1,5 @@
 import { SqlClient } from "@effect/sql"
 import { Duration, Effect, Layer, Schedule } from "effect"
-import { takeRound } from "./HousekeepingStatement.ts"
 
 /** The default time between two rounds. */
 const usualInterval = "10 minutes"
@@ -45,7 +44,12 @@ export const housekeepingLayer = <R>(
  * the query fails, the tasks run anyway: rows that one process has removed are gone for the others.
  */
 const isOurs = (sql: SqlClient.SqlClient, name: string, silence: Duration.Duration) =>
-  takeRound(sql, name, processId, silence).pipe(
+  sql`
+    INSERT INTO payments.housekeeping AS h (name, process) VALUES (${name}, ${processId})
+    ON CONFLICT (name) DO UPDATE SET process = EXCLUDED.process, begun_at = now()
+    WHERE h.process = EXCLUDED.process
+      OR h.begun_at <= now() - ${Duration.toMillis(silence)} * interval '1 millisecond'
+    RETURNING 1`.pipe(
     Effect.map((rows) => rows.length > 0),
     Effect.orElseSucceed(() => true)
   )

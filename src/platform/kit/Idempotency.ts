@@ -1,7 +1,7 @@
 import { hash, randomUUID } from "node:crypto"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Context, Effect, Layer, Predicate, Redacted } from "effect"
+import { Context, Duration, Effect, Layer, Predicate, Redacted } from "effect"
 import {
   errorBody,
   IdempotencyKeyReused,
@@ -10,13 +10,13 @@ import {
   type ServiceUnavailable,
   type Settlement
 } from "../errors/Errors.ts"
+import { removeOld } from "../storage/Batches.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
-import { Cipher } from "./Cipher.ts"
+import { Cipher, type Encrypted } from "./Cipher.ts"
 import { errorLink } from "./ErrorLink.ts"
-import { type Keyed, makeIdempotencyRepo } from "./IdempotencyRepo.ts"
 import { KeyedHash } from "./KeyedHash.ts"
 import { RequestId } from "./Request.ts"
-import type { Tenant } from "./Tenant.ts"
+import { ofTenant, type Tenant } from "./Tenant.ts"
 
 /**
  * Answers repeats of a mutation, by `Idempotency-Key` (contract 3.5), with the first answer, byte for byte, for 24
@@ -25,6 +25,93 @@ import type { Tenant } from "./Tenant.ts"
  * The error's `settles` decides the result of a failure: an answer for repeats, a free key, or a key that stays bound
  * to its parameters until a repeat finds the outcome.
  */
+
+const keepFor = "24 hours"
+
+/** How long a request may run before it is considered dead and another with the same key may take over. */
+const leaseFor = Duration.seconds(60)
+
+interface Keyed {
+  readonly tenant: Tenant
+  readonly key: string
+  /** What the request does, e.g. `products.create`: the same key with another operation is refused. */
+  readonly operation: string
+}
+
+interface Stored {
+  readonly operation: string
+  readonly requestHash: Buffer
+  readonly status: number | null
+  readonly masterKeyId: string | null
+  readonly answer: Buffer | null
+}
+
+/** The statements on idempotency keys. A try holds its key by a lease until an answer is stored. */
+const makeRepo = Effect.map(SqlClient.SqlClient, (sql) => {
+  const ofKey = ({ key, tenant }: Keyed) => sql`${ofTenant(sql, tenant)} AND key = ${key}`
+  const outlived = sql`k.created_at < now() - ${keepFor}::interval`
+
+  return {
+    /**
+     * Claims the key if it is new, expired, free, or left by a try of the same request that died or whose outcome is
+     * open. Returns how many tries under it were refused; no row if the key is taken.
+     */
+    claim: ({ key, operation, tenant }: Keyed, requestHash: Buffer, lease: string) => sql<{
+      readonly refusals: number
+    }>`
+      INSERT INTO payments.idempotency_keys AS k
+        (organization_id, environment, key, operation, request_hash, lease, locked_until)
+      VALUES (${tenant.organizationId}, ${tenant.environment}, ${key}, ${operation}, ${requestHash}, ${lease},
+        now() + ${Duration.toMillis(leaseFor)} * interval '1 millisecond')
+      ON CONFLICT (organization_id, environment, key) DO UPDATE SET
+        operation = excluded.operation, request_hash = excluded.request_hash, lease = excluded.lease,
+        locked_until = excluded.locked_until, status = NULL, answer = NULL, master_key_id = NULL,
+        created_at = now(), free = false, uncertain = NOT (${outlived} OR k.free),
+        refusals = CASE WHEN ${outlived} THEN 0 ELSE k.refusals END
+      WHERE ${outlived}
+        OR (k.locked_until < now()
+          AND (k.free OR (k.operation = excluded.operation AND k.request_hash = excluded.request_hash)))
+      RETURNING refusals`,
+
+    find: (keyed: Keyed) => sql<Stored>`
+      SELECT operation, request_hash AS "requestHash", status, master_key_id AS "masterKeyId", answer
+      FROM payments.idempotency_keys WHERE ${ofKey(keyed)}`,
+
+    /** Stores the answer under the lease; returns no row if another request has taken the key in the meantime. */
+    store: (keyed: Keyed, lease: string, status: number, { ciphertext, masterKeyId }: Encrypted) => sql`
+      UPDATE payments.idempotency_keys SET
+        locked_until = NULL, status = ${status}, answer = ${ciphertext}, master_key_id = ${masterKeyId}
+      WHERE ${ofKey(keyed)} AND lease = ${lease} AND answer IS NULL
+      RETURNING 1`,
+
+    /** Deletes the key without storing an answer. */
+    delete: (keyed: Keyed, lease: string) => sql`
+      DELETE FROM payments.idempotency_keys WHERE ${ofKey(keyed)} AND lease = ${lease} AND answer IS NULL`,
+
+    /**
+     * Releases the key: after a refusal, to any request; after an open outcome, or a refusal that followed one, only to
+     * the same request, whose effects then keep their key.
+     */
+    release: (keyed: Keyed, lease: string, isRefusal: boolean) => {
+      const refused = sql`(${isRefusal} AND NOT uncertain)`
+      return sql`
+        UPDATE payments.idempotency_keys SET
+          locked_until = '-infinity', free = ${refused}, refusals = refusals + ${refused}::int
+        WHERE ${ofKey(keyed)} AND lease = ${lease} AND answer IS NULL AND locked_until <> '-infinity'`
+    },
+
+    kept: (tenant: Tenant, keys: ReadonlyArray<string>) => sql<{ readonly key: string }>`
+      SELECT key FROM payments.idempotency_keys
+      WHERE ${ofTenant(sql, tenant)} AND key = ANY (${keys}::text[]) AND created_at >= now() - ${keepFor}::interval`,
+
+    clean: removeOld(sql, {
+      table: "idempotency_keys",
+      key: ["organization_id", "environment", "key"],
+      old: sql`r.created_at < now() - ${keepFor}::interval`,
+      by: "created_at"
+    })
+  }
+})
 
 export interface IdempotentOperation<A, E = never> extends Keyed {
   /** Everything that the caller chose: the same key with other parameters is refused. */
@@ -92,7 +179,7 @@ type Refusal = IdempotencyKeyReused | IdempotencyRequestInProgress | ServiceUnav
 
 const makeParts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const repo = yield* makeIdempotencyRepo
+  const repo = yield* makeRepo
   const cipher = yield* Cipher
   const keyedHash = yield* KeyedHash
   const contextOf = ({ key, tenant }: Keyed): string => answerContext(tenant, key)

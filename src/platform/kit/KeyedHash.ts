@@ -1,8 +1,7 @@
 import { hash, randomBytes } from "node:crypto"
-import type { SqlClient, SqlError } from "@effect/sql"
+import { SqlClient, type SqlError } from "@effect/sql"
 import { Array as Arr, Context, Effect, Layer, Redacted } from "effect"
-import { Cipher, type DecryptionFailed } from "./Cipher.ts"
-import { makeKeyedHashRepo } from "./KeyedHashRepo.ts"
+import { Cipher, type DecryptionFailed, type Encrypted } from "./Cipher.ts"
 
 /**
  * HMAC-SHA256 (RFC 2104) by one-shot hashes. `createHmac` allocates native objects for each signature, which cost more
@@ -91,14 +90,20 @@ export class KeyedHash extends Context.Tag("connected-payments/kit/KeyedHash")<K
     Layer.effect(
       KeyedHash,
       Effect.gen(function* () {
-        const repo = yield* makeKeyedHashRepo
+        const sql = yield* SqlClient.SqlClient
         const cipher = yield* Cipher
         const context = installationKeyContext(name)
-        const stored = repo.find(name)
+        const stored = sql<Encrypted>`
+          SELECT master_key_id AS "masterKeyId", ciphertext FROM payments.installation_keys WHERE name = ${name}`
         // Of processes that start at the same time, one creates the key, and all read that one
         const create = Effect.gen(function* () {
-          const made = yield* cipher.encrypt(Redacted.make(randomBytes(32).toString("base64")), context)
-          yield* repo.insert(name, made)
+          const { ciphertext, masterKeyId } = yield* cipher.encrypt(
+            Redacted.make(randomBytes(32).toString("base64")),
+            context
+          )
+          yield* sql`
+            INSERT INTO payments.installation_keys (name, master_key_id, ciphertext)
+            VALUES (${name}, ${masterKeyId}, ${ciphertext}) ON CONFLICT (name) DO NOTHING`
         })
         const [key = yield* Effect.dieMessage("The installation's key was removed while it was created")] =
           yield* stored.pipe(Effect.filterOrElse(Arr.isNonEmptyReadonlyArray, () => Effect.zipRight(create, stored)))

@@ -17,6 +17,11 @@ export class ResponseHeaders extends Context.Tag("connected-payments/kit/Respons
   Record<string, string>
 >() {}
 
+/** It still answers, but reports that it is not ready. Always false if no server runs. */
+export class Stopping extends Context.Reference<Stopping>()("connected-payments/kit/Stopping", {
+  defaultValue: (): { begun: boolean } => ({ begun: false })
+}) {}
+
 export const newRequestId = (): string => `req_${crypto.randomUUID().replaceAll("-", "")}`
 
 /** The page size of our own lists, by default. */

@@ -23,6 +23,13 @@ export interface DatabaseTarget {
   readonly saysKind: boolean
 }
 
+/** What a schema's name must be: channels of notifications contain it, whose names have 63 bytes. */
+export const schemaNames =
+  "must be 1 to 40 lowercase letters, digits and underscores, the first no digit, and not `public` or one that PostgreSQL keeps for itself (`pg_…`, `information_schema`)"
+
+export const isSchemaName = (name: string): boolean =>
+  /^(?!pg_|public$|information_schema$)[a-z_][a-z0-9_]{0,39}$/.test(name)
+
 export type Purpose = "write" | "read"
 
 /** The values of `target_session_attrs`, as libpq has them, that make sense for a purpose; the first is the default. */

@@ -2,7 +2,7 @@ import { BlockList } from "node:net"
 import { Config, Either, Option, Redacted } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { writtenReturnUrl } from "../bounds/ReturnUrl.ts"
-import { type Purpose, readDatabaseUrl } from "./DatabaseUrl.ts"
+import { isSchemaName, type Purpose, readDatabaseUrl, schemaNames } from "./DatabaseUrl.ts"
 import {
   anySecret,
   duration,
@@ -114,7 +114,7 @@ export const definitions = {
     {
       unset: "an embedded PostgreSQL in `DATA_DIR`",
       about:
-        "PostgreSQL 15 or newer, of one or more hosts (`h1:5432,h2:5432`), of which the primary is used; the schema `payments` is created and kept up to date; with `MODE=production` it needs an `sslmode` of at least `require`, unless the server is this machine or has a private address or name",
+        "PostgreSQL 15 or newer, of one or more hosts (`h1:5432,h2:5432`), of which the primary is used; with `MODE=production` it needs an `sslmode` of at least `require`, unless the server is this machine or has a private address or name",
       production: "required"
     }
   ),
@@ -127,6 +127,10 @@ export const definitions = {
   databaseReadUrl: optional("DATABASE_READ_URL", databaseUrlFor("read"), {
     unset: "none",
     about: "a streaming replica that answers lists and history while it has caught up with the primary"
+  }),
+  databaseSchema: setting("DATABASE_SCHEMA", validated(text, schemaNames, isSchemaName), {
+    default: "payments",
+    about: "the schema of all tables, which is created and kept up to date; another one is another installation"
   }),
   databasePoolSize: setting("DATABASE_POOL_SIZE", whole({ min: 2, max: 500 }), {
     default: 10,

@@ -1,5 +1,6 @@
 import { Config, Effect, type Layer } from "effect"
-import type { SettingRow } from "./Setting.ts"
+import { anySecret } from "./Forms.ts"
+import { optional, type SettingRow } from "./Setting.ts"
 
 /** Settings and types that the exporters of OpenTelemetry's SDK share. */
 
@@ -34,8 +35,20 @@ export const protocolRow: SettingRow = {
   bounds: ""
 }
 
+/** The headers that everything is exported with, and those of a signal alone: a collector's key is among them. */
+export const headerSettings = ["", "_TRACES", "_METRICS", "_LOGS"].map((signal) =>
+  optional(`OTEL_EXPORTER_OTLP${signal}_HEADERS`, anySecret, {
+    unset: signal === "" ? "none" : `those of \`OTEL_EXPORTER_OTLP_HEADERS\``,
+    about: `the headers of ${signal === "" ? "exports" : `exported ${signal.slice(1).toLowerCase()}`}, such as a collector's key: \`name=value\`, comma-separated`
+  })
+)
+
 /** The rows of the standard variables in the table of settings; they are read as their standard says. */
-export const exporterRows: ReadonlyArray<SettingRow> = [endpointRow, protocolRow]
+export const exporterRows: ReadonlyArray<SettingRow> = [
+  endpointRow,
+  protocolRow,
+  ...headerSettings.map(({ row }) => row)
+]
 
 /** The protocol of each signal; null if it is not exported. */
 export type Signals = Readonly<Record<"traces" | "metrics" | "logs", Protocol | null>>

@@ -1,8 +1,8 @@
-import { type Config, type ConfigError, Data, Effect, type LogLevel, Option, Redacted, Struct } from "effect"
+import { Array, type Config, type ConfigError, Data, Effect, type LogLevel, Option, Redacted, Struct } from "effect"
 import { misspelt } from "../bounds/Reasons.ts"
 import { isPlainToOthers } from "./DatabaseUrl.ts"
 import { definitions, logDefinitions, type SettingsShape, settingRows, settings } from "./Definitions.ts"
-import { exporterRows } from "./ExportSettings.ts"
+import { exporterRows, headerSettings } from "./ExportSettings.ts"
 import { secretKeyName } from "./ProviderCredentials.ts"
 import type { Setting } from "./Setting.ts"
 
@@ -147,6 +147,14 @@ export const logLevel: Effect.Effect<LogLevel.LogLevel, SettingsError> = read(lo
 
 /** `LOG_REQUESTS`: whether there is a line for each request. */
 export const logRequests: Effect.Effect<boolean, SettingsError> = read(logDefinitions.requests)
+
+/** The headers of exports that are set, by the variables' names. */
+export const exporterHeaders = Effect.map(
+  Effect.forEach(headerSettings, (header) =>
+    Effect.map(read(header), (value) => Option.map(value, (text) => [header.row.name, text] as const))
+  ),
+  Array.getSomes
+)
 
 /** The settings of this process, from the current `ConfigProvider` (the environment variables by default). */
 export const readSettings: Effect.Effect<SettingsShape, SettingsError> = read<SettingsShape>(settings).pipe(

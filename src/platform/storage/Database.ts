@@ -23,6 +23,7 @@ import { cancelOnlyMeant } from "./Cancellations.ts"
 import { countWaits, DiscreetClient, PreparingClient } from "./Clients.ts"
 import { dropUnfit, Hosts } from "./Hosts.ts"
 import { examine, type Line, noTimeLimit, refusalOf, refusesStartSettings, startSettingsRefused } from "./Pooler.ts"
+import { schemaLayer, schemaOf } from "./Schema.ts"
 import { setSession } from "./SessionSettings.ts"
 
 export interface DatabaseOptions {
@@ -43,6 +44,8 @@ export interface DatabaseOptions {
    */
   readonly statementTimeout?: Duration.DurationInput
   readonly applicationName?: string
+  /** The schema of the service's tables. Default `payments`. */
+  readonly schema?: string
   /** The setting that holds the URL, for messages. Default `DATABASE_URL`. */
   readonly setting?: string
   /** Start even if the database can't be reached; statements fail until it can. Default false. */
@@ -280,10 +283,15 @@ export const reservedPool = (
       Effect.sync(() => openPool(beginningWith(bounded, settings))),
       closePool
     )
-    // Building fails only if acquiring fails
-    const client = yield* Effect.orDie(Layer.build(PgClient.layerFromPool({ acquire: Effect.succeed(pool) })))
+    const schema = schemaOf(yield* SqlClient.SqlClient)
+    // Building fails only if acquiring fails, or on a schema that the shared client would have refused
+    const client = yield* Effect.orDie(Layer.build(clientsLayer(pool, schema)))
     return Context.add(client, DatabasePool, pool)
   })
+
+/** Both clients of a pool; the statements of the `SqlClient` are for this schema. */
+const clientsLayer = (pool: pg.Pool, schema = "payments") =>
+  Layer.provideMerge(schemaLayer(schema), PgClient.layerFromPool({ acquire: Effect.succeed(pool) }))
 
 /** The shared client, or a client with one connection of its own if the shared one keeps no session. */
 export const sessionClient: Effect.Effect<SqlClient.SqlClient, never, SqlClient.SqlClient | Scope.Scope> = Effect.gen(
@@ -305,9 +313,9 @@ export const sessionClient: Effect.Effect<SqlClient.SqlClient, never, SqlClient.
 export const databaseLayer = (
   options: DatabaseOptions
 ): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient | DatabasePool | SessionOptions, SqlError.SqlError> =>
-  Layer.unwrapEffect(
-    Effect.map(DatabasePool, (pool) => PgClient.layerFromPool({ acquire: Effect.succeed(pool) }))
-  ).pipe(Layer.provideMerge(connectionsLayer(options)))
+  Layer.unwrapEffect(Effect.map(DatabasePool, (pool) => clientsLayer(pool, options.schema))).pipe(
+    Layer.provideMerge(connectionsLayer(options))
+  )
 
 export const violates = (error: SqlError.SqlError, constraint: string): boolean =>
   Predicate.hasProperty(error.cause, "constraint") && error.cause.constraint === constraint

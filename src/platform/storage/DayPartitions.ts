@@ -1,6 +1,7 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Duration, Effect, Schedule } from "effect"
 import { removePartitions } from "./PartitionRemoval.ts"
+import { lockKey } from "./Schema.ts"
 
 /** The partitions of `payments.events` and `payments.deliveries`: one for each day in UTC. */
 
@@ -48,7 +49,7 @@ export const addDays: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient
 )
 
 /** The advisory lock on removing days; the function `add_day` waits for it before it adds rows to a past one. */
-const dayRemovalLock = 5_190_277_303
+const dayRemovalLock = lockKey(5_190_277_303)
 
 /**
  * SQL: whether a day's table is detached, or will be once its current readers end. `add_day` would treat it as present,
@@ -56,7 +57,7 @@ const dayRemovalLock = 5_190_277_303
  */
 const isBeingRemoved = (day: string): string => `EXISTS (
         SELECT 1 FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
-        WHERE c.relnamespace = 'payments'::regnamespace AND COALESCE(i.inhdetachpending, true)
+        WHERE c.relnamespace = '"payments"'::regnamespace AND COALESCE(i.inhdetachpending, true)
           AND c.relname IN ('deliveries_' || to_char(${day}, 'YYYYMMDD'), 'events_' || to_char(${day}, 'YYYYMMDD')))`
 
 /**
@@ -94,7 +95,7 @@ export const removeDays = (
  */
 export const holdDays = (sql: SqlClient.SqlClient) =>
   Effect.map(
-    sql<{ readonly held: boolean }>`SELECT pg_try_advisory_xact_lock_shared(${dayRemovalLock}::bigint) AS held`,
+    sql<{ readonly held: boolean }>`SELECT pg_try_advisory_xact_lock_shared(${sql.literal(dayRemovalLock)}) AS held`,
     ([row]) => row?.held === true
   )
 

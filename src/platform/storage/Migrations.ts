@@ -4,6 +4,7 @@ import { isWithoutLock, reservedConnections, withSqlErrors } from "./Database.ts
 import { addDays, lockPatience, shortLockTimeout } from "./DayPartitions.ts"
 import initial from "./migrations/0001_initial.ts"
 import { addReceiptMonths } from "./ReceiptMonths.ts"
+import { lockKey, schemaOf } from "./Schema.ts"
 import { requireSession } from "./SessionSettings.ts"
 
 export type Migrations = Readonly<Record<string, Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>>>
@@ -22,12 +23,10 @@ export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
   readonly cause?: unknown
 }> {}
 
-/** Key of the advisory lock: a number that other users of the database are unlikely to have chosen. */
-const migrationLock = 5_190_277_301
+/** Of the advisory lock: other users of the database are unlikely to have chosen the same. */
+const migrationLock = lockKey(5_190_277_301)
 
 const turnPatience = Duration.minutes(5)
-
-const table = "payments.migrations"
 
 /**
  * The names of the applied migrations, in order; undefined if there is no table of them. Read before running the
@@ -40,10 +39,11 @@ export const appliedMigrations: Effect.Effect<
   SqlClient.SqlClient
 > = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const [found] = yield* sql<{ exists: boolean }>`SELECT to_regclass(${table}) IS NOT NULL AS exists`
+  const [found] = yield* sql<{ exists: boolean }>`SELECT to_regclass('payments.migrations') IS NOT NULL AS exists`
   if (found?.exists !== true) return undefined
   const rows = yield* sql<{ name: string }>`
-    SELECT lpad(migration_id::text, 4, '0') || '_' || name AS name FROM ${sql.literal(table)} ORDER BY migration_id`
+    SELECT lpad(migration_id::text, 4, '0') || '_' || name AS name FROM payments.migrations
+    ORDER BY migration_id`
   return rows.map(({ name }) => name)
 })
 
@@ -57,6 +57,7 @@ const apply = (migrations: Migrations) =>
     const applied = yield* appliedMigrations
     if (applied !== undefined && Object.keys(migrations).every((name) => applied.includes(name))) return
     const run = Migrator.make({})
+    const table = `${schemaOf(sql)}.migrations`
     // The migrator looks for its table by a statement that fails, which would abort a transaction
     if (applied === undefined) yield* run({ loader: Migrator.fromRecord({}), table })
     yield* withSqlErrors(sql)(
@@ -84,7 +85,7 @@ const rootOf = (error: unknown): unknown =>
   Predicate.hasProperty(error, "cause") && !(error instanceof SqlError.SqlError) ? rootOf(error.cause) : error
 
 /**
- * Brings the schema `payments` up to date with these migrations, and creates the tables for the coming days and months.
+ * Brings the schema up to date with these migrations, and creates the tables for the coming days and months.
  * Any number of processes may start at once: one migrates while it holds a session-level advisory lock, the others wait
  * and find nothing to do. Fails if the database or its connections are unsuitable: see `requireSession`.
  */
@@ -98,7 +99,8 @@ export const migrateTo = (
       // process is told to stop
       const sql = yield* reservedConnections(3, { unbounded: true })
       const connection = yield* sql.reserve
-      const tryLock = connection.execute(`SELECT pg_try_advisory_lock(${migrationLock}) AS locked`, [], undefined)
+      const run = (statement: string) => connection.execute(sql.unsafe(statement).compile()[0], [], undefined)
+      const tryLock = run(`SELECT pg_try_advisory_lock(${migrationLock}) AS locked`)
       // Interruptible: a process stopped while it waits must not stay until another one has migrated
       yield* Effect.acquireReleaseInterruptible(
         tryLock.pipe(
@@ -112,11 +114,20 @@ export const migrateTo = (
           })
         ),
         // Closing the session also releases the lock, so a failure here may be ignored. A no-op without the lock
-        () => Effect.ignore(connection.execute(`SELECT pg_advisory_unlock(${migrationLock})`, [], undefined))
+        () => Effect.ignore(run(`SELECT pg_advisory_unlock(${migrationLock})`))
       )
       // Even if the schema exists, "IF NOT EXISTS" requires the right to create one, which is needed only once
-      const [schema] = yield* sql`SELECT 1 FROM pg_namespace WHERE nspname = 'payments'`
-      if (schema === undefined) yield* sql`CREATE SCHEMA payments`
+      const [schema] = yield* sql<{ readonly isForeign: boolean }>`
+        SELECT to_regclass('payments.migrations') IS NULL
+          AND EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = n.oid) AS "isForeign"
+        FROM pg_namespace n WHERE n.oid = to_regnamespace('"payments"')`
+      // Old tables are found, and removed, by their names
+      if (schema?.isForeign === true) {
+        return yield* new MigrationFailed({
+          message: `The schema ${schemaOf(sql)} holds tables of something else: choose another name (DATABASE_SCHEMA)`
+        })
+      }
+      if (schema === undefined) yield* sql`CREATE SCHEMA "payments"`
       yield* Effect.all([apply(migrations), addDays, addReceiptMonths]).pipe(
         Effect.provideService(SqlClient.SqlClient, sql)
       )

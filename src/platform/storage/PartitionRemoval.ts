@@ -4,8 +4,8 @@ import { isUnavailable } from "./Database.ts"
 
 /** The tables to remove. The SQL must have no parameters. */
 export interface PartitionRemoval {
-  /** Key of the advisory lock: one process removes at a time. */
-  readonly lock: number
+  /** SQL: the key of the advisory lock. One process removes at a time. */
+  readonly lock: string
   /** The statement that deletes expired entries from the list of partitions. */
   readonly forget: string
   /** A condition on `c`, a table in `pg_class`: true for tables that are on no list. */
@@ -25,7 +25,7 @@ export const removePartitions = ({
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const connection = yield* sql.reserve
-    const run = (statement: string) => connection.execute(statement, [], undefined)
+    const run = (statement: string) => connection.execute(sql.unsafe(statement).compile()[0], [], undefined)
     const [row] = yield* run(`SELECT pg_try_advisory_lock(${lock}) AS taken`)
     if (row?.taken !== true) return 0
     // The end of the session releases it as well
@@ -37,7 +37,7 @@ export const removePartitions = ({
       FROM pg_class c
       LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
       LEFT JOIN pg_class p ON p.oid = i.inhparent
-      WHERE c.relnamespace = 'payments'::regnamespace AND c.relkind = 'r' AND ${isForgotten}
+      WHERE c.relnamespace = '"payments"'::regnamespace AND c.relkind = 'r' AND ${isForgotten}
       ORDER BY c.relname`)
     let removed = 0
     for (const { name, parent, pending } of left) {

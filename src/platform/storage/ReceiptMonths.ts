@@ -1,6 +1,7 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Duration, Effect } from "effect"
 import { removePartitions } from "./PartitionRemoval.ts"
+import { lockKey } from "./Schema.ts"
 
 /**
  * The partitions of `payments.receipts`: one for each month in UTC, and `receipts_undated` for receipts with
@@ -34,7 +35,7 @@ export const receiptMonths: Effect.Effect<ReadonlySet<string>, SqlError.SqlError
     )
 )
 
-const monthRemovalLock = 5_190_277_305
+const monthRemovalLock = lockKey(5_190_277_305)
 
 /**
  * Removes the months of which nothing was received for this long: see `removePartitions`. Returns how many were

@@ -1,7 +1,7 @@
 import { SqlClient, SqlError, type Statement } from "@effect/sql"
-import { PgClient } from "@effect/sql-pg"
 import { Effect, FiberRef, Option } from "effect"
 import { DatabasePool, isInTransaction } from "./Database.ts"
+import { databaseAttributes } from "./Schema.ts"
 
 /** The values are those of its parameters, in order. */
 export type PreparedStatement<Row> = (
@@ -21,15 +21,7 @@ type Execute = <Row extends object>(
 const makeExecute: Effect.Effect<Execute, never, SqlClient.SqlClient> = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const pool = yield* Effect.serviceOption(DatabasePool)
-  const attributes = Option.match(yield* Effect.serviceOption(PgClient.PgClient), {
-    onNone: () => ({}),
-    onSome: ({ config: { database, host, port, username } }) => ({
-      "db.system.name": "postgresql",
-      "db.namespace": database ?? username ?? "postgres",
-      "server.address": host ?? "localhost",
-      "server.port": port ?? 5432
-    })
-  })
+  const attributes = yield* databaseAttributes
   const asUsual: Execute = <Row extends object>(text: string, values: ReadonlyArray<unknown>) =>
     sql.unsafe<Row>(text, values)
   return Option.match(pool, {

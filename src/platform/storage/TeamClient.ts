@@ -1,6 +1,7 @@
 import { SqlClient, SqlError } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
 import { Context, Duration, Effect, Layer } from "effect"
+import { inSchema } from "./Schema.ts"
 
 /**
  * An embedding team's own `PgClient`, checked when a layer is built: what the service's statements can't work with would
@@ -89,20 +90,21 @@ const requireSessions = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError
   }).pipe(Effect.scoped)
 
 /**
- * The team's client as the service uses it: without transforms of names. Fails with a `SqlError`, whose message says what
+ * The team's client as the service uses it: without transforms of names, and for this schema. Fails with a `SqlError`, whose message says what
  * to change, if its types, its pool or a pooler in between are unsuitable.
  */
-export const teamClientLayer: Layer.Layer<
-  PgClient.PgClient | SqlClient.SqlClient,
-  SqlError.SqlError,
-  PgClient.PgClient | SqlClient.SqlClient
-> = Layer.effectContext(
-  Effect.gen(function* () {
-    const sql = (yield* SqlClient.SqlClient).withoutTransforms()
-    yield* requirePlainNames(sql)
-    yield* requireForms(sql)
-    yield* requireSessions(sql)
-    const client = (yield* PgClient.PgClient).withoutTransforms()
-    return Context.make(SqlClient.SqlClient, sql).pipe(Context.add(PgClient.PgClient, client))
-  })
-)
+export const teamClientLayer = (
+  schema: string
+): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, SqlError.SqlError, PgClient.PgClient | SqlClient.SqlClient> =>
+  Layer.effectContext(
+    Effect.gen(function* () {
+      const sql = (yield* SqlClient.SqlClient).withoutTransforms()
+      yield* requirePlainNames(sql)
+      yield* requireForms(sql)
+      yield* requireSessions(sql)
+      const client = (yield* PgClient.PgClient).withoutTransforms()
+      return Context.make(SqlClient.SqlClient, yield* inSchema(sql, schema)).pipe(
+        Context.add(PgClient.PgClient, client)
+      )
+    })
+  )

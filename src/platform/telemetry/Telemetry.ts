@@ -1,6 +1,6 @@
-import { Config, Effect, Layer, Option } from "effect"
+import { Config, Effect, Layer, Option, Redacted } from "effect"
 import { endpointRow, type Protocol, protocolRow, protocols, type Signals } from "../settings/ExportSettings.ts"
-import { SettingsError } from "../settings/Settings.ts"
+import { exporterHeaders, SettingsError } from "../settings/Settings.ts"
 
 /**
  * Traces, metrics and logs over OTLP, for operators. Each is on if a standard variable sets an exporter's address
@@ -70,6 +70,11 @@ const exported: Effect.Effect<Signals, SettingsError> = Effect.gen(function* () 
   }
 })
 
+/** Headers from files go where the SDK reads them. */
+const placeHeaders = Effect.map(exporterHeaders, (headers) => {
+  for (const [name, value] of headers) process.env[name] = Redacted.value(value)
+})
+
 /**
  * The tracer, the metrics and the exported log of the process. Pending data is sent when the process ends, within 3
  * seconds. Log lines are still written as before. Fails with `SettingsError` if a variable sets an unsupported
@@ -79,7 +84,10 @@ export const telemetryLayer: Layer.Layer<never, SettingsError> = Layer.unwrapEff
   Effect.flatMap(exported, (on) =>
     Object.values(on).some((protocol) => protocol !== null)
       ? Effect.map(
-          Effect.promise(() => import("./OpenTelemetry.ts")),
+          Effect.zipRight(
+            placeHeaders,
+            Effect.promise(() => import("./OpenTelemetry.ts"))
+          ),
           ({ openTelemetryLayer }) => openTelemetryLayer(on)
         )
       : Effect.succeed(Layer.empty)

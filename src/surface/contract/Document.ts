@@ -209,8 +209,32 @@ const publish = (document: MutableJson, operations: ReadonlyArray<MutableJson>):
       return describedBy(holder, holder["schema"], schemas)
     })
   }
+  removeUnused(document)
+}
+
+const removeUnused = (document: MutableJson): void => {
+  const schemas = recordIn(document, "components", "schemas")
   const used = referredFrom([document["paths"], document["webhooks"]], schemas)
   for (const name of Object.keys(schemas)) if (!used.has(name)) delete schemas[name]
+}
+
+/** The document without some operations, named by their ids, and without what it has for these alone. Changes it in place. */
+export const supportedPart = (document: MutableJson, unsupported: ReadonlySet<string>): MutableJson => {
+  const paths = recordIn(document, "paths")
+  const left = new Set<unknown>(["Webhooks"])
+  for (const [path, methods] of Object.entries(paths)) {
+    const operations = recordIn(methods)
+    for (const [method, operation] of Object.entries(operations)) {
+      const { operationId, tags } = recordIn(operation)
+      if (unsupported.has(String(operationId))) delete operations[method]
+      else for (const tag of [tags].flat()) left.add(tag)
+    }
+    if (Object.keys(operations).length === 0) delete paths[path]
+  }
+  const { tags } = document
+  document["tags"] = (Array.isArray(tags) ? tags : []).filter((tag: unknown) => left.has(recordIn(tag)["name"]))
+  removeUnused(document)
+  return document
 }
 
 export const completed = (operations: ReadonlyArray<Operation>, spec: Json): MutableJson => {

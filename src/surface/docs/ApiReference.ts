@@ -1,7 +1,7 @@
 import { Predicate } from "effect"
 import { sessionCookie } from "../../identity/Authentication.ts"
 import { anchorOf, errorReferencePath } from "../../platform/kit/ErrorLink.ts"
-import { escaped } from "../../platform/kit/Html.ts"
+import { escaped } from "../../platform/kit/Page.ts"
 import { operations } from "../contract/Api.ts"
 import { recordIn, tagOf } from "../contract/Document.ts"
 import { renderSections, type Section, withCode } from "./Markdown.ts"
@@ -22,9 +22,15 @@ const eventsTag = "Webhooks"
 const pathOfTag = (tag: string) => `${documentPaths.reference}/${tag.toLowerCase().replaceAll(" ", "-")}` as const
 
 /** The reference's pages besides the first: their public paths by tag. */
-export const referencePaths = new Map(
-  [...operations.map(({ group }) => tagOf(group)), eventsTag].map((tag) => [tag, pathOfTag(tag)] as const)
-)
+export const referencePathsWithout = (unsupported: ReadonlySet<string>) =>
+  new Map(
+    [
+      ...operations.filter(({ group, name }) => !unsupported.has(`${group}.${name}`)).map(({ group }) => tagOf(group)),
+      eventsTag
+    ].map((tag) => [tag, pathOfTag(tag)] as const)
+  )
+
+export const referencePaths = referencePathsWithout(new Set())
 
 /** A page of the reference. */
 export interface ReferencePage {

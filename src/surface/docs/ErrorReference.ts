@@ -1,6 +1,6 @@
 import { documentedErrors, type ErrorDocumentation } from "../../platform/errors/Errors.ts"
 import { anchorOf } from "../../platform/kit/ErrorLink.ts"
-import { escaped } from "../../platform/kit/Html.ts"
+import { escaped } from "../../platform/kit/Page.ts"
 import { withCode } from "./Markdown.ts"
 
 /** The reference of errors for integrators: each code, why it is raised and what to do (contract 12.5). */

@@ -1,18 +1,25 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
+import { Provider } from "../../payments/Provider.ts"
+import { unsupportedOperations } from "../../payments/UnsupportedOperations.ts"
 import { type ApiError, ResourceNotFound } from "../../platform/errors/Errors.ts"
 import { cachedForever, turnOfEventLoop } from "../../platform/kit/Concurrency.ts"
 import { errorReferencePath } from "../../platform/kit/ErrorLink.ts"
-import { escaped, iconLink } from "../../platform/kit/Html.ts"
-import { htmlDocument, htmlType, policyHeaders, privateHeaders } from "../../platform/kit/Page.ts"
-import { documentPaths, type ReferencePage, referencePages, referencePaths } from "./ApiReference.ts"
+import { escaped, htmlDocument, htmlType, iconLink, policyHeaders, privateHeaders } from "../../platform/kit/Page.ts"
+import {
+  documentPaths,
+  type ReferencePage,
+  referencePages,
+  referencePaths,
+  referencePathsWithout
+} from "./ApiReference.ts"
 import { errorSections } from "./ErrorReference.ts"
 import { withGenerated } from "./Generated.ts"
 import { addSections, emptyIndex, maxQueryLength, type Searchable, type SearchIndex, search } from "./GuideSearch.ts"
 import { guideStyle } from "./GuideStyle.ts"
 import { contents, forMaintainers, type Guide, guideNames, guidePath, guidesPath, readGuides } from "./Guides.ts"
 import { renderSections } from "./Markdown.ts"
-import { openApiText } from "./OpenApiText.ts"
+import { servedOpenApi } from "./OpenApiText.ts"
 import { publishedDocument } from "./PublishedDocument.ts"
 
 /** The pages at `/docs`: the guides and the API reference, with their contents and a search. They run no script. */
@@ -66,8 +73,8 @@ const headingsOf = ({ path, sections }: Rendered): string => {
 }
 
 /** The reference's part of the contents: within it, all of its pages. */
-const referenceItems = (current: string, shown: Rendered | undefined): string => {
-  const pages = [...referencePaths].map(([tag, path]) =>
+const referenceItems = (reference: typeof referencePaths, current: string, shown: Rendered | undefined): string => {
+  const pages = [...reference].map(([tag, path]) =>
     item(path, tag, current, path === current && shown !== undefined ? headingsOf(shown) : "")
   )
   const within = current.startsWith(documentPaths.reference) ? `\n<ul>\n${pages.join("\n")}\n</ul>` : ""
@@ -78,16 +85,22 @@ ${item(documentPaths.openApi, "OpenAPI document", current)}
 </ul>`
 }
 
+/** What every page's contents list: the guides, and the reference's pages. */
+interface Listed {
+  readonly guides: ReadonlyArray<Guide>
+  readonly reference: typeof referencePaths
+}
+
 /** The whole page around its main part. */
 const pageOf = (page: {
   readonly title: string
   readonly path: string
   readonly main: string
-  readonly guides: ReadonlyArray<Guide>
+  readonly listed: Listed
   readonly shown?: Rendered
   readonly query?: string
 }): string => {
-  const titleOf = (name: string) => page.guides.find((guide) => guide.name === name)?.title ?? name
+  const titleOf = (name: string) => page.listed.guides.find((guide) => guide.name === name)?.title ?? name
   const groups = contents.map(({ names, reader }) => {
     const items = names.map((name) => {
       const path = guidePath(name)
@@ -114,16 +127,16 @@ const pageOf = (page: {
 ${page.main}
 </main>
 <nav id="contents" aria-label="Contents">
-${groups.toSpliced(1, 0, referenceItems(page.path, page.shown)).join("\n")}
+${groups.toSpliced(1, 0, referenceItems(page.listed.reference, page.path, page.shown)).join("\n")}
 </nav>
 </div>`
   })
 }
 
-const firstPage = (guides: ReadonlyArray<Guide>): string => {
+const firstPage = (listed: Listed): string => {
   const groups = contents.map(({ names, reader }) => {
     const entries = names.flatMap((name) => {
-      const guide = guides.find((one) => one.name === name)
+      const guide = listed.guides.find((one) => one.name === name)
       if (guide === undefined) return []
       const [first] = renderSections(guide.about, linked)
       return [`<dt><a href="${guidePath(name)}">${escaped(guide.title)}</a></dt>\n<dd>${first?.html ?? ""}</dd>`]
@@ -134,7 +147,7 @@ const firstPage = (guides: ReadonlyArray<Guide>): string => {
 <p>A payments API on connected provider accounts, with signed webhook events. These are its guides;
 <a href="${documentPaths.reference}">the API reference</a> has every operation, field by field.</p>
 ${groups.join("\n")}`
-  return pageOf({ title: "Guides of connected-payments", path: guidesPath, main, guides })
+  return pageOf({ title: "Guides of connected-payments", path: guidesPath, main, listed })
 }
 
 /** The query of a search, trimmed and bounded. */
@@ -154,7 +167,7 @@ const searchable = ({ path, sections, title }: Rendered): ReadonlyArray<Searchab
     : ofGuide
 }
 
-const searchPage = (guides: ReadonlyArray<Guide>, index: SearchIndex, query: string): string => {
+const searchPage = (listed: Listed, index: SearchIndex, query: string): string => {
   const found = search(index, query)
   const items = found.map(
     ({ excerpt, heading, href, title }) =>
@@ -165,7 +178,7 @@ const searchPage = (guides: ReadonlyArray<Guide>, index: SearchIndex, query: str
     query === ""
       ? "<h1>Search</h1>\n<p>Type what you are looking for: a word, a code, a setting.</p>"
       : `<h1>Search: ${escaped(query)}</h1>\n${results}`
-  return pageOf({ title: query === "" ? "Search" : `Search: ${query}`, path: searchPath, main, guides, query })
+  return pageOf({ title: query === "" ? "Search" : `Search: ${query}`, path: searchPath, main, listed, query })
 }
 
 const published = (body: string) => publishedDocument({ body, contentType: htmlType, cacheControl, headers })
@@ -179,11 +192,13 @@ export const guidePages = HttpApiBuilder.Router.use((router) =>
     const guides = yield* Effect.catchTag(readGuides, "GuidesNotFound", ({ cause }) =>
       Effect.as(Effect.logWarning("The guides are not served: their files can't be read.", cause), [])
     )
+    const provider = yield* Provider
+    const listed = { guides, reference: referencePathsWithout(unsupportedOperations(provider)) }
     yield* router.get(
       stylePath,
       publishedDocument({ body: guideStyle, contentType: "text/css; charset=utf-8", cacheControl })
     )
-    const first = yield* cachedForever(Effect.sync(() => published(firstPage(guides))))
+    const first = yield* cachedForever(Effect.sync(() => published(firstPage(listed))))
     yield* router.get(guidesPath, Effect.flatten(first))
     // One page at a time, so that requests under way continue in between
     const renderings = yield* Effect.forEach(guides, (guide) =>
@@ -195,16 +210,16 @@ export const guidePages = HttpApiBuilder.Router.use((router) =>
       )
     )
     const reference = yield* cachedForever(
-      openApiText === undefined
+      servedOpenApi === undefined
         ? Effect.succeed([])
-        : Effect.flatMap(openApiText, (text) =>
+        : Effect.flatMap(Effect.provideService(servedOpenApi, Provider, provider), (text) =>
             Effect.forEach(referencePages(JSON.parse(text)), (render) => Effect.map(turnOfEventLoop, render))
           )
     )
     const serve = Effect.fnUntraced(function* (path: `/${string}`, rendering: Effect.Effect<Rendered, ApiError>) {
       const handler = Effect.map(rendering, (shown) => {
         const main = shown.sections.map((section) => section.html).join("")
-        return published(pageOf({ title: `${shown.title} · connected-payments`, path, main, guides, shown }))
+        return published(pageOf({ title: `${shown.title} · connected-payments`, path, main, listed, shown }))
       })
       yield* router.get(path, Effect.flatten(yield* cachedForever(handler)))
     })
@@ -233,7 +248,7 @@ export const guidePages = HttpApiBuilder.Router.use((router) =>
       searchPath,
       Effect.gen(function* () {
         const { url } = yield* HttpServerRequest.HttpServerRequest
-        return HttpServerResponse.raw(searchPage(guides, yield* index, queryOf(url)), {
+        return HttpServerResponse.raw(searchPage(listed, yield* index, queryOf(url)), {
           headers: {
             ...privateHeaders,
             ...headers,

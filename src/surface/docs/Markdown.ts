@@ -1,5 +1,5 @@
 import { Marked, type Token, type TokensList } from "marked"
-import { escaped } from "../../platform/kit/Html.ts"
+import { escaped } from "../../platform/kit/Page.ts"
 
 /** Rendering of the guides' Markdown to HTML that needs no script and fits a phone. */
 

@@ -1,8 +1,11 @@
 import { readFile } from "node:fs/promises"
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect, Layer } from "effect"
+import { Provider } from "../../payments/Provider.ts"
+import { unsupportedOperations } from "../../payments/UnsupportedOperations.ts"
 import { cachedForever } from "../../platform/kit/Concurrency.ts"
 import { codeFolder } from "../../platform/settings/PackageFolders.ts"
+import { supportedPart } from "../contract/Document.ts"
 import { documentPaths } from "./ApiReference.ts"
 import { openApiDocument } from "./OpenApiDocument.ts"
 import { prepared } from "./Prepared.ts"
@@ -23,14 +26,23 @@ export const openApiText = prepared({
   make: async () => JSON.stringify(openApiDocument())
 })
 
+/** The OpenAPI document of this installation: without what its provider does not support. */
+export const servedOpenApi =
+  openApiText &&
+  Effect.map(Effect.all([openApiText, Provider]), ([text, provider]) => {
+    const unsupported = unsupportedOperations(provider)
+    return unsupported.size === 0 ? text : JSON.stringify(supportedPart(JSON.parse(text), unsupported))
+  })
+
 /** Serves the OpenAPI document, read once and only if somebody asks for it. */
 export const openApiPage =
-  openApiText === undefined
+  servedOpenApi === undefined
     ? Layer.empty
     : HttpApiBuilder.Router.use((router) =>
         Effect.gen(function* () {
+          const served = Effect.provideService(servedOpenApi, Provider, yield* Provider)
           const published = yield* cachedForever(
-            Effect.map(openApiText, (body) =>
+            Effect.map(served, (body) =>
               // Revalidated each time, since a new version of the service may differ; the answer is 304 if nothing changed
               publishedDocument({ body, contentType: "application/json", cacheControl: "no-cache" })
             )

@@ -10,7 +10,6 @@ import {
   ServiceUnavailable
 } from "../../platform/errors/Errors.ts"
 import { errorAttributes, providerAttributes } from "../../platform/errors/ProviderAnswer.ts"
-import { comesFrom, headerOf, type Sent } from "../../platform/kit/ClientAddress.ts"
 import { errorLink } from "../../platform/kit/ErrorLink.ts"
 import { pathOf } from "../../platform/kit/Request.ts"
 import type { TrustedProxies } from "../../platform/settings/Forms.ts"
@@ -24,6 +23,7 @@ import {
   spanOfTraceparent
 } from "../../platform/telemetry/Spans.ts"
 import { BodyDropped, isIncompleteBody } from "../../server/Body.ts"
+import { comesFrom, headerOf, type Sent } from "../../server/Connections.ts"
 import { challengeOf, isToolServer, rpcError } from "../../server/RpcError.ts"
 
 /**
@@ -86,6 +86,9 @@ const statusOf = (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown
     ? clientGoneStatus
     : HttpServerError.exitResponse(exit).status
 
+/** Whether the service failed: not if the provider has no such operation, which any caller can ask for. */
+const isFailure = (status: number): boolean => status >= 500 && status !== 501
+
 /**
  * The level of a request's log line. A tool's refusal has status 200, and its code among the request's facts. Of the
  * provider's notifications, which are most requests, the receipts say what became of those that were taken.
@@ -94,7 +97,7 @@ const levelOf = (status: number, { attributes }: RequestFacts["Type"]): LineLeve
   if (status === clientGoneStatus) return "INFO"
   if (status < 400 && attributes["notification.outcome"] !== undefined) return "DEBUG"
   if (status < 400) return attributes["api.error.code"] === undefined ? "INFO" : "WARN"
-  return status < 500 ? "WARN" : "ERROR"
+  return isFailure(status) ? "ERROR" : "WARN"
 }
 
 /** The facts about a request that its log line includes besides the result, if known. */
@@ -151,16 +154,16 @@ const requestTelemetry = ({ continuesTraceOf, lines, metrics, tracer }: RequestT
     const millis = performance.now() - startedAt
     if (facts.span?.sampled === true) {
       facts.span.attribute("http.response.status_code", status)
-      if (status >= 500) facts.span.attribute("error.type", String(status))
+      if (isFailure(status)) facts.span.attribute("error.type", String(status))
       // A refusal is not a failure of the service
-      facts.span.end(nanoseconds(), status < 500 ? Outcome.void : failedWith(`HTTP ${status}`))
+      facts.span.end(nanoseconds(), isFailure(status) ? failedWith(`HTTP ${status}`) : Outcome.void)
     }
     metrics?.record("http.server.request.duration", millis / 1000, [
       method,
       "http",
       route ?? "",
       String(status),
-      status < 500 ? "" : String(status)
+      isFailure(status) ? String(status) : ""
     ])
     if (logs && !(route !== undefined && quietRoutes.has(route))) {
       const level = levelOf(status, facts)
@@ -286,7 +289,7 @@ const isGone = (cause: Cause.Cause<unknown>): boolean =>
   HashSet.has(Cause.interruptors(cause), HttpServerError.clientAbortFiberId) || isIncompleteBody(Cause.squash(cause))
 
 const report = (error: ApiError, cause: Cause.Cause<unknown>) => {
-  if (error.status < 500 || error instanceof BodyDropped) {
+  if (!isFailure(error.status) || error instanceof BodyDropped) {
     return Effect.void
   }
   return error._tag === "InternalError"

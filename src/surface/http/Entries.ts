@@ -5,12 +5,11 @@ import { entryPaths, InboundApi } from "../../inbound/Api.ts"
 import { Inbound } from "../../inbound/Inbound.ts"
 import type { ServiceUnavailable, SignatureInvalid, UnsupportedMediaType } from "../../platform/errors/Errors.ts"
 import { BaseApi } from "../../platform/kit/BaseApi.ts"
-import { headerOf } from "../../platform/kit/ClientAddress.ts"
 import { newRequestId, RequestId } from "../../platform/kit/Request.ts"
 import { RequestFacts } from "../../platform/telemetry/Spans.ts"
-import { readMessage, type UnreadableRequest } from "../../server/Body.ts"
+import { messageOf, readMessage, type UnreadableRequest } from "../../server/Body.ts"
+import { headerOf } from "../../server/Connections.ts"
 import { type DirectListener, DirectListeners } from "../../server/DirectListeners.ts"
-import { messageOf } from "../../server/Message.ts"
 import { answering, clientGone, documented, type ObservingOptions, observing, type RequestHead } from "./Answers.ts"
 
 const maxNotificationBytes = 1024 * 1024
@@ -26,10 +25,10 @@ type Entry = (
 
 /** Handles an entry's request with its exact bytes. The body is not read if the header shows that it is not signed. */
 const serving =
-  (examine: Inbound["Type"]["examine"], receive: Inbound["Type"]["receive"]): Entry =>
+  ({ examine, signatureHeader: name }: Inbound["Type"], receive: Inbound["Type"]["receive"]): Entry =>
   (message) => {
     // Node joins repeated headers of this name
-    const signatureHeader = headerOf(message, "stripe-signature")
+    const signatureHeader = headerOf(message, name)
     return Effect.zipRight(
       examine(signatureHeader),
       Effect.matchEffect(readMessage(message, maxNotificationBytes), {
@@ -42,9 +41,9 @@ const serving =
 
 const inboundEntries = Effect.map(
   Inbound,
-  ({ examine, receive, receiveThin }): Readonly<Record<keyof typeof entryPaths, Entry>> => ({
-    receive: serving(examine, receive),
-    receiveThin: serving(examine, receiveThin)
+  (inbound): Readonly<Record<keyof typeof entryPaths, Entry>> => ({
+    receive: serving(inbound, inbound.receive),
+    receiveThin: serving(inbound, inbound.receiveThin)
   })
 )
 

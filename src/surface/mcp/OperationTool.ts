@@ -5,6 +5,8 @@ import type { ToolAnnotations } from "@modelcontextprotocol/sdk/types.js"
 import { Context, Effect, Option, Predicate, Schema, SchemaAST, Struct } from "effect"
 import { Principal, type PrincipalShape } from "../../identity/Principal.ts"
 import { Accounts } from "../../payments/Accounts.ts"
+import { Provider } from "../../payments/Provider.ts"
+import { unsupportedOperations } from "../../payments/UnsupportedOperations.ts"
 import { isApiError } from "../../platform/errors/Errors.ts"
 import { canonical, Idempotency } from "../../platform/kit/Idempotency.ts"
 import { KeyedHash } from "../../platform/kit/KeyedHash.ts"
@@ -324,8 +326,11 @@ const inputOf = (
 }
 
 const makeOperationTool = Effect.map(
-  Effect.context<Accounts | Idempotency | KeyedHash | SqlClient.SqlClient>(),
-  (context) => operationTool(Context.pick(Accounts, Idempotency, KeyedHash, SqlClient.SqlClient)(context))
+  Effect.context<Accounts | Idempotency | KeyedHash | Provider | SqlClient.SqlClient>(),
+  (context) => ({
+    tool: operationTool(Context.pick(Accounts, Idempotency, KeyedHash, SqlClient.SqlClient)(context)),
+    unsupported: unsupportedOperations(Context.get(context, Provider))
+  })
 )
 
 /** The tools of one operation: one that is only named, one that adds something, or several. */
@@ -336,15 +341,17 @@ const optionsOf = (tools: OperationTools): ReadonlyArray<OperationToolOptions> =
   return "name" in tools ? [tools] : tools
 }
 
-/** Creates the tools of a group's operations, with the services that any of them needs except its caller. */
+/** Creates the tools of a group's operations, as far as the provider supports them, with the services that any of them needs except its caller. */
 export const operationTools = <Operations extends Readonly<Record<string, Operation>>, E, R>(
   { identifier }: { readonly identifier: string },
   handlers: Effect.Effect<Operations, E, R>,
   tools: { readonly [Name in keyof Operations]?: OperationTools }
 ) =>
-  Effect.zipWith(makeOperationTool, handlers, (tool, operations) =>
+  Effect.zipWith(makeOperationTool, handlers, ({ tool, unsupported }, operations) =>
     Object.entries<OperationTools | undefined>(tools).flatMap(([name, given = []]) => {
       const run = operations[name]
-      return run === undefined ? [] : optionsOf(given).map((options) => tool(identifier, name, run, options))
+      return run === undefined || unsupported.has(`${identifier}.${name}`)
+        ? []
+        : optionsOf(given).map((options) => tool(identifier, name, run, options))
     })
   )

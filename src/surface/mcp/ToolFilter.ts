@@ -99,7 +99,9 @@ export const chosenTools = (tools: Tools, target: string): Effect.Effect<Tools, 
     return refused(`\`tools\` in the query must be given once, with 1 to ${maxChosenTools} names, separated by commas.`)
   }
   const chosen = new Map<string, NonNullable<ReturnType<Tools["get"]>>>()
-  for (const name of names.flatMap((given) => (Object.hasOwn(toolSets, given) ? (toolSets[given] ?? []) : given))) {
+  // A set has those of its tools that the installation's provider supports
+  const inSet = (set: string) => (toolSets[set] ?? []).filter((name) => tools.has(name))
+  for (const name of names.flatMap((given) => (Object.hasOwn(toolSets, given) ? inSet(given) : given))) {
     const tool = tools.get(name)
     if (tool === undefined) {
       const which = nameForm.test(name) ? `; there is no tool ${name}` : ""

@@ -330,7 +330,7 @@ export const queueAgain = (database: Database, count: number) =>
 export const fillQueue = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, count: number) =>
   Effect.zipRight(fillHistory(database, endpoints, count), queueAgain(database, count))
 
-export const wakeWorkers = ({ query }: Database) => query("SELECT pg_notify('connected_payments_deliveries', 'bench')")
+export const wakeWorkers = ({ query }: Database) => query("SELECT pg_notify('connected_payments_payments', 'bench')")
 
 export const addTimedDelivery = (database: Database, endpoint: BenchEndpoint) =>
   Effect.zipRight(

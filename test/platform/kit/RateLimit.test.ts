@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Duration, Effect, Either, FastCheck } from "effect"
+import type { RateLimitPolicy } from "../../../src/platform/kit/RateLimit.ts"
 import { RateLimits } from "../../../src/platform/kit/RateLimit.ts"
-import type { RateLimitPolicy } from "../../../src/platform/kit/RateLimitStatements.ts"
 import { inDatabase, onService, TestService } from "../../harness/TestService.ts"
 
 /** So slow that the time a test takes gives nothing back. */

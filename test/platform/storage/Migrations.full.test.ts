@@ -94,7 +94,7 @@ describe("migrate", () => {
     const other = yield* connect(database)
     // The lock's number is part of what released versions agree on
     const [holder] = yield* other<{ pid: number }>`
-        SELECT pg_backend_pid() AS pid FROM pg_advisory_lock(5190277301)`
+        SELECT pg_backend_pid() AS pid FROM pg_advisory_lock(hashtextextended('"payments"', 5190277301))`
     const migrating = yield* Effect.fork(migrateOn(sql))
     yield* eventually(
       "a look at the lock",
@@ -116,7 +116,7 @@ describe("migrate", () => {
     const database = yield* createTestDatabase()
     const sql = yield* connect(database)
     const other = yield* connect(database)
-    yield* other`SELECT FROM pg_advisory_lock(5190277301)`
+    yield* other`SELECT FROM pg_advisory_lock(hashtextextended('"payments"', 5190277301))`
     const looking = other`
         SELECT pid FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%pg_try_advisory_lock%'`

@@ -6,12 +6,16 @@ import type { ListReceipts } from "../../../src/inbound/Receipt.ts"
 import { makeReceiptRecordsRepo } from "../../../src/inbound/ReceiptRecordsRepo.ts"
 import type { NewReceipt } from "../../../src/inbound/ReceiptStatement.ts"
 import { makeReceiptsRepo } from "../../../src/inbound/ReceiptsRepo.ts"
+import { providerOf } from "../../../src/payments/OwnProvider.ts"
+import { Provider } from "../../../src/payments/Provider.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 import { connect, daysAgo, endpointId, makeTenant, on, readOn, secretId, tenant, waitsForLock } from "./PartitionBed.ts"
 
 const { organizationId } = tenant
 const retention = Duration.days(400)
+
+const recordsRepo = Effect.provideService(makeReceiptRecordsRepo, Provider, providerOf({ name: "stripe" }))
 
 /** The first day of a month, counted from this one. */
 const monthAt = (offset: number) => {
@@ -23,7 +27,7 @@ const tableAt = (offset: number) => `receipts_${monthAt(offset).toISOString().sl
 
 /** A notification as the service stores it, with one event for one endpoint. */
 const receiptOf = (providerEventId: string, providerCreatedAt: Date, receivedAt = new Date()): NewReceipt => {
-  const id = eventId({ environment: "sandbox", providerEventId, type: "payment.succeeded" })
+  const id = eventId({ provider: "stripe", environment: "sandbox", providerEventId, type: "payment.succeeded" })
   const endpoint = {
     endpointId,
     id: endpointId,
@@ -170,7 +174,7 @@ describe("a receipt", () => {
     const id = newId()
     expect((yield* insert(receiptOf(id, new Date()))).first).toBe(true)
     expect(yield* storedOf(sql, id)).toMatchObject([{ table: "receipts_undated" }])
-    yield* (yield* on(sql, makeReceiptRecordsRepo)).clean(retention)
+    yield* (yield* on(sql, recordsRepo)).clean(retention)
     expect(yield* tables(sql)).toEqual([tableAt(0), tableAt(1), tableAt(2)])
     for (const process of [sql, yield* connect(database)]) {
       const { insert } = yield* on(process, makeReceiptsRepo(null))
@@ -183,7 +187,7 @@ describe("a receipt", () => {
 describe("retention", () => {
   it.scopedLive("drops a month once its last receipt is old enough, and what is in no month row by row", function* () {
     const { sql } = yield* monthlyDatabase(18)
-    const records = yield* on(sql, makeReceiptRecordsRepo)
+    const records = yield* on(sql, recordsRepo)
     const put = (offset: number, ...receivedDaysAgo: ReadonlyArray<number>) =>
       Effect.forEach(
         receivedDaysAgo,
@@ -222,7 +226,7 @@ describe("retention", () => {
 
   it.scopedLive("keeps the last months, however short it is, since new receipts are for them", function* () {
     const { insert, sql } = yield* monthlyDatabase(6)
-    yield* (yield* on(sql, makeReceiptRecordsRepo)).clean(Duration.millis(1))
+    yield* (yield* on(sql, recordsRepo)).clean(Duration.millis(1))
     expect(yield* tables(sql)).toEqual([-2, -1, 0, 1, 2].map(tableAt))
     for (const created of [new Date(), monthAt(-1), monthAt(-4)]) {
       expect((yield* insert(receiptOf(newId(), created))).first).toBe(true)
@@ -232,7 +236,7 @@ describe("retention", () => {
   it.scopedLive("makes nobody wait, waits for who reads, and goes on in a later round", function* () {
     const { database, sql } = yield* monthlyDatabase(18)
     const impatient = yield* connect(database, "1 second")
-    const records = yield* on(impatient, makeReceiptRecordsRepo)
+    const records = yield* on(impatient, recordsRepo)
     const { insert } = yield* on(impatient, makeReceiptsRepo(null))
     const { end } = yield* readOn(sql, "payments.receipts")
     const cleaning = yield* Effect.fork(records.clean(retention))
@@ -270,7 +274,7 @@ describe("a list of receipts", () => {
           payments.month_at(-m), payments.month_at(-m) + n * interval '10 minutes', payments.month_at(-m)
         FROM generate_series(0, ${months - 1}::int) AS m, generate_series(1, ${perMonth}::int) AS n`
     yield* sql`ANALYZE payments.receipts`
-    const records = yield* on(sql, makeReceiptRecordsRepo)
+    const records = yield* on(sql, recordsRepo)
     const reads = Effect.map(
       Effect.zipRight(
         sql`SELECT pg_stat_force_next_flush()`,

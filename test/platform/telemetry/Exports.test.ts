@@ -1,13 +1,17 @@
+import { writeFileSync } from "node:fs"
 import { createServer } from "node:http"
+import { join } from "node:path"
 import { afterEach, vi } from "@effect/vitest"
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http"
 import { BasicTracerProvider, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { Effect, Layer } from "effect"
 import { type LogLine, LogLines } from "../../../src/platform/telemetry/LogLines.ts"
 import { openTelemetryLayer } from "../../../src/platform/telemetry/OpenTelemetry.ts"
+import { telemetryLayer } from "../../../src/platform/telemetry/Telemetry.ts"
 import { freePort } from "../../harness/FreePort.ts"
 import { listening } from "../../harness/Listening.ts"
 import { expect, it } from "../../harness/Tests.ts"
+import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
 
 /** A collector that answers everything with this body; its address. */
 const answering = (body: string) => {
@@ -65,4 +69,24 @@ it.scopedLive("an export that fails is logged with its code and the collector's 
       { code: "ECONNREFUSED", collector: new URL(url).host }
     ]
   ])
+})
+
+it.scopedLive("a collector's key is read from a file; a file that can't be read stops the start", function* () {
+  const keys: Array<unknown> = []
+  const server = createServer((request, response) => {
+    keys.push(request.headers["x-key"])
+    request.on("end", () => response.end()).resume()
+  })
+  vi.stubEnv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", `http://127.0.0.1:${yield* listening(server)}/v1/traces`)
+  // So that what the start sets ends with the test
+  vi.stubEnv("OTEL_EXPORTER_OTLP_TRACES_HEADERS", undefined)
+  const file = join(yield* temporaryDirectory, "headers")
+  vi.stubEnv("OTEL_EXPORTER_OTLP_TRACES_HEADERS_FILE", file)
+  const traced = Effect.provide(Effect.withSpan(Effect.void, "any"), telemetryLayer)
+  expect((yield* Effect.flip(traced)).message).toBe(
+    "OTEL_EXPORTER_OTLP_TRACES_HEADERS_FILE: the file can't be read (ENOENT)"
+  )
+  writeFileSync(file, "x-key=a%20key\n")
+  yield* traced
+  expect(keys).toEqual(["a key"])
 })

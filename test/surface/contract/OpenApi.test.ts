@@ -110,6 +110,7 @@ const namesOf = (schema: Option.Option<Schema.Schema.All>): ReadonlyArray<string
 const data = { payment_id: "pi_1", amount_received: 1500, currency: "brl" }
 const organizationId = "0199c0de-0000-7000-8000-000000000001"
 const paymentSucceeded = makeEnvelope({
+  provider: "stripe",
   environment: "production",
   organizationId,
   providerEventId: "evt_1",

@@ -124,7 +124,7 @@ export default function Account() {
       <Section title="Connection">
         <Loaded query={connection}>{(answer) => <Status connection={answer} />}</Loaded>
       </Section>
-      {status === "connected" && can("payment-account:read") ? <Payouts /> : null}
+      {status === "connected" && can("payment-account:read", "account.payoutSettings") ? <Payouts /> : null}
       <ReturnUrls />
     </Page>
   )

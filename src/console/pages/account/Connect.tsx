@@ -1,4 +1,5 @@
 import { call } from "../../api/Call.ts"
+import { isSupported } from "../../api/Supported.ts"
 import { Button } from "../../components/Button.tsx"
 import { ConfirmButton } from "../../components/Dialog.tsx"
 import { ErrorNote } from "../../components/Notice.tsx"
@@ -24,7 +25,8 @@ export const ConnectButtons = ({ connection }: { readonly connection: Connection
     leaveFor
   )
   const oauth = useSubmit(() => call("accountConnection", "startOauth", { payload: { environment } }), leaveFor)
-  if (!mayManageOrganization || (isLinked(connection) && !needsOwner(connection))) return null
+  const isPossible = isSupported("accountConnection.startOnboarding")
+  if (!mayManageOrganization || !isPossible || (isLinked(connection) && !needsOwner(connection))) return null
   const error = onboarding.error ?? oauth.error
   return (
     <div class="stack">

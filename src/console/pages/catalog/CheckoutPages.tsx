@@ -47,7 +47,7 @@ const CheckoutPageForm = ({ onClose, page, submit }: CheckoutPageFormProps) => {
         rows={3}
         maxLength={2000}
       />
-      {can("products:write") ? (
+      {can("products:write", "checkoutPages.create") ? (
         <ImagesField
           name="imageUrl"
           label="Image"

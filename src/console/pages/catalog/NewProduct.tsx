@@ -22,7 +22,7 @@ export default function NewProduct() {
   const currencies = useCurrencies()
   return (
     <Page title="New product" back={{ href: path("/products"), label: "Products" }}>
-      {!can("products:write") ? (
+      {!can("products:write", "products.create") ? (
         <Notice tone="info">Your role does not create products. Ask an owner, an admin or a developer.</Notice>
       ) : currencies === undefined ? (
         <Skeleton />

@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import { type AnswerOf, call } from "../../api/Call.ts"
 import { isAt, itemsAt, numberAt, textAt, valueAt } from "../../api/Reading.ts"
+import { isSupported } from "../../api/Supported.ts"
 import { Button } from "../../components/Button.tsx"
 import { Id } from "../../components/Copy.tsx"
 import { useDraft } from "../../components/Draft.ts"
@@ -134,8 +135,13 @@ export default function PaymentLinks() {
   const { can, path } = useWorkspace()
   const [{ tab }] = useUrlState("tab")
   const [isCreating, setCreating] = useState(false)
-  const isPages = tab === "pages"
-  const create = can("payments:write") ? (
+  const tabs = [
+    { id: "links", label: "At the provider", href: path("/payment-links"), about: "paymentLinks.list" },
+    { id: "pages", label: "Checkout pages", href: path("/payment-links?tab=pages"), about: "checkoutPages.list" }
+  ] as const
+  const items = tabs.filter(({ about }) => isSupported(about))
+  const isPages = (items.find(({ id }) => id === tab) ?? items[0])?.id === "pages"
+  const create = can("payments:write", isPages ? "checkoutPages.create" : "paymentLinks.create") ? (
     <Button kind="primary" onClick={() => setCreating(true)}>
       {isPages ? "New checkout page" : "New payment link"}
     </Button>
@@ -143,14 +149,7 @@ export default function PaymentLinks() {
   const close = () => setCreating(false)
   return (
     <Page title={isPages ? "Checkout pages" : "Payment links"} actions={create}>
-      <Tabs
-        label="Kinds of links"
-        current={isPages ? "pages" : "links"}
-        items={[
-          { id: "links", label: "At the provider", href: path("/payment-links") },
-          { id: "pages", label: "Checkout pages", href: path("/payment-links?tab=pages") }
-        ]}
-      />
+      <Tabs label="Kinds of links" current={isPages ? "pages" : "links"} items={items} />
       {isPages ? <CheckoutPageList action={create} /> : <PaymentLinkList action={create} />}
       {isCreating && isPages && <NewCheckoutPage onClose={close} />}
       {isCreating && !isPages && (

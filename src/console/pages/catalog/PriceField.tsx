@@ -30,7 +30,7 @@ export const PriceField = ({
     query.data !== undefined && offers.length === 0 ? (
       <>
         Nothing is on sale yet.{" "}
-        {can("products:write") ? <Link href={path("/products/new")}>Create a product</Link> : null}
+        {can("products:write", "products.create") ? <Link href={path("/products/new")}>Create a product</Link> : null}
       </>
     ) : undefined
   return (

@@ -76,7 +76,7 @@ export const PricesSection = ({ product }: { readonly product: Product }) => {
   const list = usePages<Price>(`catalog/prices/${product.id}`, (page, signal) =>
     call("prices", "list", { urlParams: { product: product.id, ...page } }, { signal })
   )
-  const mayWrite = can("products:write")
+  const mayWrite = can("products:write", "prices.create")
   const defaultId = textAt(product, "default_price", "id")
   const add = mayWrite ? <Button onClick={() => setAdding(true)}>Add a price</Button> : undefined
   return (

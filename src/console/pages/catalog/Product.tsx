@@ -48,7 +48,7 @@ export default function Product() {
       back={{ href: path("/products"), label: "Products" }}
       actions={
         product !== undefined &&
-        can("products:write") && (
+        can("products:write", "products.update") && (
           <>
             <Button onClick={() => setEditing(true)}>Edit</Button>
             <ActiveButton

@@ -24,7 +24,7 @@ const NameCell = ({ product }: { readonly product: Product }) => {
 
 export default function Products() {
   const { can, path } = useWorkspace()
-  const create = can("products:write") ? (
+  const create = can("products:write", "products.create") ? (
     <ButtonLink kind="primary" href={path("/products/new")}>
       New product
     </ButtonLink>

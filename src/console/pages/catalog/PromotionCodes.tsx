@@ -18,7 +18,7 @@ export default function PromotionCodes() {
   const { can } = useWorkspace()
   const [isCreating, setCreating] = useState(false)
   const currencies = useCurrencies()
-  const mayWrite = can("coupons:write")
+  const mayWrite = can("coupons:write", "promotionCodes.create")
   const create = mayWrite ? (
     <Button kind="primary" onClick={() => setCreating(true)}>
       New promotion code

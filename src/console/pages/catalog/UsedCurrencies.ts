@@ -5,7 +5,7 @@ import { useWorkspace } from "../../state/Session.ts"
 /** The currencies to offer first: the account's. A failure is not shown, since it only preselects. */
 export const useCurrencies = (): ReadonlyArray<string> | undefined => {
   const { can } = useWorkspace()
-  const mayRead = can("payment-account:read")
+  const mayRead = can("payment-account:read", "account.get")
   const { data, error } = useQuery(mayRead ? "catalog/currency" : null, (signal) =>
     call("account", "get", {}, { signal })
   )

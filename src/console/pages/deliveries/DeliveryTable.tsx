@@ -58,7 +58,7 @@ export const DeliveryTable = ({ caption, common, destinations, items, selection 
           cell: ({ amount, currency, paymentId, test }) => (
             <span class="event-summary">
               {amount === null ? null : <Money amount={amount} currency={currency} />}
-              {paymentId === null ? null : test || !can("payments:read") ? (
+              {paymentId === null ? null : test || !can("payments:read", "paymentIntents.get") ? (
                 <code>{shortId(paymentId)}</code>
               ) : (
                 <Link href={path(`/payments/${paymentId}`)} title={paymentId}>

@@ -33,7 +33,7 @@ const Shown = ({ event }: { readonly event: EventDetail }) => {
               "Payment",
               payment && (
                 <span class="event-payment" key="payment">
-                  {can("payments:read") && !event.test ? (
+                  {can("payments:read", "paymentIntents.get") && !event.test ? (
                     <Link href={path(`/payments/${payment}`)}>{payment}</Link>
                   ) : (
                     <code>{payment}</code>

@@ -328,7 +328,7 @@ const EventsOverview = ({ failing, statistics }: Pick<ReturnType<typeof useEvent
 export default function Overview() {
   const { can } = useWorkspace()
   const seesEvents = can("webhook-endpoints:read")
-  const seesBalance = can("payment-account:read")
+  const seesBalance = can("payment-account:read", "account.balance")
   const events = useEvents(seesEvents)
   return (
     <Page title="Overview" lead={`The last ${shownDays} days.`}>

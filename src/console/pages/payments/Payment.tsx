@@ -140,7 +140,7 @@ const RefundsSection = ({ charge, refunds }: { readonly charge: Charge; readonly
   const { can } = useWorkspace()
   const [isOpen, setOpen] = useState(false)
   const left = refundableOf(charge)
-  const mayRefund = can("payments:write") && left > 0
+  const mayRefund = can("payments:write", "refunds.create") && left > 0
   if (refunds.length === 0 && !mayRefund) return null
   return (
     <Section title="Refunds" actions={mayRefund && <Button onClick={() => setOpen(true)}>Refund</Button>}>

@@ -1,4 +1,5 @@
 import { type AnswerOf, call } from "../../api/Call.ts"
+import { isSupported } from "../../api/Supported.ts"
 
 /** A payment and its related objects, read by any of their ids. */
 
@@ -22,11 +23,14 @@ const shown = 100
 
 const nothing: PaymentRecord = { intent: undefined, charge: undefined, session: undefined, refunds: [], disputes: [] }
 
+/** The page of a list that the provider does not have. */
+const none = { data: [] }
+
 const ofCharge = async (charge: Charge, signal: AbortSignal): Promise<PaymentRecord> => {
   const urlParams = { charge: charge.id, limit: shown }
   const [refunds, disputes] = await Promise.all([
-    call("refunds", "list", { urlParams }, { signal }),
-    call("disputes", "list", { urlParams }, { signal })
+    isSupported("refunds.list") ? call("refunds", "list", { urlParams }, { signal }) : none,
+    isSupported("disputes.list") ? call("disputes", "list", { urlParams }, { signal }) : none
   ])
   return { ...nothing, charge, refunds: refunds.data, disputes: disputes.data }
 }
@@ -36,12 +40,14 @@ const ofIntent = async (id: string, signal: AbortSignal): Promise<PaymentRecord>
   const intent = await call("paymentIntents", "get", { path: { id } }, { signal })
   const urlParams = { payment_intent: id, limit: shown }
   const [charge, sessions, refunds, disputes] = await Promise.all([
-    typeof intent.latest_charge === "string"
+    typeof intent.latest_charge === "string" && isSupported("charges.get")
       ? call("charges", "get", { path: { id: intent.latest_charge } }, { signal })
       : undefined,
-    call("checkoutSessions", "list", { urlParams: { payment_intent: id, limit: 1 } }, { signal }),
-    call("refunds", "list", { urlParams }, { signal }),
-    call("disputes", "list", { urlParams }, { signal })
+    isSupported("checkoutSessions.list")
+      ? call("checkoutSessions", "list", { urlParams: { payment_intent: id, limit: 1 } }, { signal })
+      : none,
+    isSupported("refunds.list") ? call("refunds", "list", { urlParams }, { signal }) : none,
+    isSupported("disputes.list") ? call("disputes", "list", { urlParams }, { signal }) : none
   ])
   return { intent, charge, session: sessions.data[0], refunds: refunds.data, disputes: disputes.data }
 }

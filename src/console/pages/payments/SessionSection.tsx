@@ -64,7 +64,7 @@ export const SessionSection = ({ session }: { readonly session: CheckoutSession 
         isOpen && (
           <>
             {typeof session.url === "string" ? <Copy text={session.url} label="Copy the payer's link" /> : null}
-            {can("payments:write") ? (
+            {can("payments:write", "checkoutSessions.expire") ? (
               <ConfirmButton
                 button="End session"
                 small

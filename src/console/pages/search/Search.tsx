@@ -139,7 +139,9 @@ const Results = ({ text }: { readonly text: string }) => {
   }
   return (
     <>
-      {can("payments:read") ? searches.map((asked) => <Found key={JSON.stringify(asked)} asked={asked} />) : null}
+      {can("payments:read", "search.payments")
+        ? searches.map((asked) => <Found key={JSON.stringify(asked)} asked={asked} />)
+        : null}
       {can("webhook-endpoints:read") && /^\w{3,255}$/.test(text) ? <Events key={text} payment={text} /> : null}
     </>
   )

@@ -5,7 +5,7 @@ import { uuidForm } from "../deliveries/historyFilters.ts"
 
 const unlessMissing = <A>(read: Promise<A>): Promise<A | undefined> =>
   read.catch((failure: unknown) => {
-    if (failure instanceof ApiError && failure.status === 404) return undefined
+    if (failure instanceof ApiError && (failure.status === 404 || failure.status === 501)) return undefined
     throw failure
   })
 

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact"
 import { servicePath } from "../../api/Base.ts"
 import { call } from "../../api/Call.ts"
+import { isSupported } from "../../api/Supported.ts"
 import { useKeys } from "../../components/Author.tsx"
 import { ButtonLink } from "../../components/Button.tsx"
 import { Icon } from "../../components/Icon.tsx"
@@ -70,7 +71,7 @@ const useFacts = () => {
   )
   const products = useQuery(
     // Asked once, since it is a request to the provider
-    live && can("products:read") ? "catalog/first" : null,
+    live && can("products:read", "products.list") ? "catalog/first" : null,
     (signal) => call("products", "list", { urlParams: { limit: 1 } }, { signal })
   )
   const returnUrls = useQuery(live ? "return-urls" : null, (signal) => call("returnUrls", "get", {}, { signal }), poll)
@@ -92,13 +93,18 @@ const goingLive = (
   { hasProduct, hasReturnPage }: Facts,
   { can, mayManageOrganization, path }: ReturnType<typeof useWorkspace>
 ): ReadonlyArray<Step> => [
-  {
-    id: "catalog",
-    title: "Create your products again",
-    words: "Those of the sandbox don't exist here, and ids differ.",
-    done: hasProduct,
-    action: hasProduct || !can("products:write") ? undefined : { href: path("/products"), label: "Create a product" }
-  },
+  ...(isSupported("products.create")
+    ? [
+        {
+          id: "catalog",
+          title: "Create your products again",
+          words: "Those of the sandbox don't exist here, and ids differ.",
+          done: hasProduct,
+          action:
+            hasProduct || !can("products:write") ? undefined : { href: path("/products"), label: "Create a product" }
+        }
+      ]
+    : []),
   {
     id: "returns",
     title: "Set your return pages",
@@ -125,7 +131,7 @@ const useSteps = (facts: Facts): ReadonlyArray<Step> => {
           : "Payments are made by an account of the payment provider.",
       done: accountStatus === "connected",
       action:
-        accountStatus === "connected" || !mayManageOrganization
+        accountStatus === "connected" || !mayManageOrganization || !isSupported("accountConnection.startOnboarding")
           ? undefined
           : { href: path("/account"), label: accountStatus === "onboarding" ? "Continue" : "Connect" }
     },

@@ -111,11 +111,11 @@ export const events = Effect.gen(function* () {
       bounds text := format('FOR VALUES FROM (%L) TO (%L)', payments.first_id_of(wanted), payments.first_id_of(wanted + 1));
       today date := (now() AT TIME ZONE 'UTC')::date;
     BEGIN
-      IF wanted < today THEN PERFORM pg_advisory_xact_lock_shared(5190277303); END IF;
+      IF wanted < today THEN PERFORM pg_advisory_xact_lock_shared(hashtextextended('"payments"', 5190277303)); END IF;
       INSERT INTO payments.days AS d (day, used_at) VALUES (wanted, CASE WHEN wanted < today THEN now() END)
       ON CONFLICT (day) DO UPDATE SET used_at = now() WHERE d.day < today;
       IF to_regclass('payments.deliveries_' || suffix) IS NOT NULL THEN RETURN; END IF;
-      PERFORM pg_advisory_xact_lock(5190277304);
+      PERFORM pg_advisory_xact_lock(hashtextextended('"payments"', 5190277304));
       IF to_regclass('payments.deliveries_' || suffix) IS NOT NULL THEN RETURN; END IF;
       EXECUTE format('CREATE TABLE payments.events_%s (LIKE payments.events INCLUDING ALL)', suffix);
       EXECUTE format('CREATE TABLE payments.deliveries_%s (LIKE payments.deliveries INCLUDING ALL) WITH (fillfactor = 40)',

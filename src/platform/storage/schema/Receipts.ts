@@ -57,7 +57,7 @@ export const receipts = Effect.gen(function* () {
     CREATE FUNCTION payments.add_receipt_month(wanted date) RETURNS void LANGUAGE plpgsql AS $$
     DECLARE name text := 'receipts_' || to_char(wanted, 'YYYYMM');
     BEGIN
-      PERFORM pg_advisory_xact_lock(5190277304);
+      PERFORM pg_advisory_xact_lock(hashtextextended('"payments"', 5190277304));
       IF to_regclass('payments.' || name) IS NULL THEN
         EXECUTE format('CREATE TABLE payments.%I (LIKE payments.receipts INCLUDING ALL)', name);
         EXECUTE format('ALTER TABLE payments.receipts ATTACH PARTITION payments.%I FOR VALUES IN (%L)', name, wanted);

@@ -1,9 +1,10 @@
 import { HttpApiBuilder, HttpRouter, type HttpServerRequest, type HttpServerResponse } from "@effect/platform"
 import { Effect, Layer } from "effect"
+import { Provider } from "../../../payments/Provider.ts"
+import { unsupportedOperations } from "../../../payments/UnsupportedOperations.ts"
 import { MethodNotAllowed, ResourceNotFound } from "../../../platform/errors/Errors.ts"
 import { cachedForever } from "../../../platform/kit/Concurrency.ts"
-import { escaped, iconLink } from "../../../platform/kit/Html.ts"
-import { htmlDocument, htmlType, policyHeaders } from "../../../platform/kit/Page.ts"
+import { escaped, htmlDocument, htmlType, iconLink, policyHeaders } from "../../../platform/kit/Page.ts"
 import { publishedDocument } from "../../docs/PublishedDocument.ts"
 import type { ServedConsole } from "./Built.ts"
 import { consolePath } from "./Paths.ts"
@@ -23,12 +24,19 @@ const allowed = {
   form: "'self'"
 } as const
 
-/** @param base the console's path with a slash at the end: a proxy may serve the service below a path */
-const pageOf = ({ imports, script, style, theme }: ServedConsole, base: string): string =>
+interface Place {
+  /** The console's path with a slash at the end: a proxy may serve the service below a path. */
+  readonly base: string
+  /** The operations that the installation's provider does not support. */
+  readonly unsupported: ReadonlySet<string>
+}
+
+const pageOf = ({ imports, script, style, theme }: ServedConsole, { base, unsupported }: Place): string =>
   htmlDocument({
     title: "connected-payments",
     head: `<meta name="color-scheme" content="light dark">
 <base href="${escaped(base)}">
+<meta name="unsupported" content="${escaped([...unsupported].join(" "))}">
 ${iconLink}
 <script src="assets/${theme}"></script>
 <link rel="stylesheet" href="assets/${style}">
@@ -44,9 +52,9 @@ interface Answers {
   readonly files: ReadonlyMap<string, Answer>
 }
 
-const answersOf = (console: ServedConsole, base: string): Answers => ({
+const answersOf = (console: ServedConsole, place: Place): Answers => ({
   page: publishedDocument({
-    body: pageOf(console, base),
+    body: pageOf(console, place),
     contentType: htmlType,
     // Revalidated each time: it names the files of the current version
     cacheControl: "no-cache",
@@ -75,7 +83,8 @@ export const consolePages = ({ consoleUrl = null }: { readonly consoleUrl?: stri
   const base = `${new URL(consoleUrl).pathname}/`
   return HttpApiBuilder.Router.use((router) =>
     Effect.gen(function* () {
-      const answers = yield* cachedForever(Effect.map(found, (console) => answersOf(console, base)))
+      const place = { base, unsupported: unsupportedOperations(yield* Provider) }
+      const answers = yield* cachedForever(Effect.map(found, (console) => answersOf(console, place)))
       const page = Effect.flatMap(answers, (made) => made.page)
       const file = Effect.gen(function* () {
         const { params } = yield* HttpRouter.RouteContext

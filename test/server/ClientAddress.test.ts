@@ -2,7 +2,7 @@ import { BlockList } from "node:net"
 import { HttpServerRequest } from "@effect/platform"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FastCheck } from "effect"
-import { clientAddress, clientNetwork } from "../../../src/platform/kit/ClientAddress.ts"
+import { clientAddress, clientNetwork } from "../../src/server/Connections.ts"
 
 /** Proxies in 10.0.0.0/8 and fd00::/8, as an operator would name them. */
 const proxies = new BlockList()

@@ -1,0 +1,133 @@
+import { Effect, Option } from "effect"
+import { sourceForm, testProviderName } from "../events/Envelope.ts"
+import { readerOf, type Translating } from "../events/EventReader.ts"
+import type { ProviderEvent } from "../events/stripe/ProviderEvent.ts"
+import { ProviderOperationUnsupported, SignatureInvalid } from "../platform/errors/Errors.ts"
+import type { Environment } from "../platform/kit/Environment.ts"
+import type { ProviderShape } from "./Provider.ts"
+
+/** The operations of a provider, without what is not a call. */
+type Calls = Omit<ProviderShape, "name" | "signatureHeader" | "reader" | "checkSignatureHeader" | "authorizationUrl">
+
+const unsupported = (): Effect.Effect<never, ProviderOperationUnsupported> => new ProviderOperationUnsupported()
+
+const unverifiable = (): Effect.Effect<never, SignatureInvalid> =>
+  new SignatureInvalid({ message: "The payment provider of this installation sends no such notifications." })
+
+/** A provider that can do nothing. */
+const nothingSupported: Calls = {
+  cancelSubscription: unsupported,
+  carryLinkMetadata: unsupported,
+  createAccount: unsupported,
+  createCheckoutSession: unsupported,
+  createCoupon: unsupported,
+  createOnboardingUrl: unsupported,
+  createPaymentLink: unsupported,
+  createPrice: unsupported,
+  createProduct: unsupported,
+  createPromotionCode: unsupported,
+  createRefund: unsupported,
+  deleteCoupon: unsupported,
+  endAuthorization: unsupported,
+  expireCheckoutSession: unsupported,
+  findCheckoutSessions: unsupported,
+  findCreatedAccount: unsupported,
+  hasCharges: unsupported,
+  listBalanceTransactions: unsupported,
+  listCharges: unsupported,
+  listCheckoutSessions: unsupported,
+  listCustomers: unsupported,
+  listDisputes: unsupported,
+  listEvents: unsupported,
+  listInvoiceLines: unsupported,
+  listLinkLines: unsupported,
+  listPaymentIntents: unsupported,
+  listPaymentLinks: unsupported,
+  listPayouts: unsupported,
+  listPrices: unsupported,
+  listProducts: unsupported,
+  listPromotionCodes: unsupported,
+  listRefunds: unsupported,
+  listSessionItems: unsupported,
+  listSessionLines: unsupported,
+  listSubscriptionItems: unsupported,
+  listSubscriptions: unsupported,
+  redeemAuthorization: unsupported,
+  retrieveAccount: unsupported,
+  retrieveBalance: unsupported,
+  retrieveCharge: unsupported,
+  retrieveCheckoutSession: unsupported,
+  retrieveCustomer: unsupported,
+  retrieveDispute: unsupported,
+  retrieveEvent: unsupported,
+  retrievePaymentIntent: unsupported,
+  retrievePaymentLink: unsupported,
+  retrievePayout: unsupported,
+  retrievePayoutSettings: unsupported,
+  retrievePlatformId: unsupported,
+  retrievePrice: unsupported,
+  retrieveProduct: unsupported,
+  retrievePromotionCode: unsupported,
+  retrieveRefund: unsupported,
+  retrieveSubscription: unsupported,
+  searchPaymentIntents: unsupported,
+  updatePaymentLink: unsupported,
+  updatePrice: unsupported,
+  updateProduct: unsupported,
+  updatePromotionCode: unsupported,
+  updateSubscription: unsupported,
+  verifyNotification: unverifiable,
+  verifyThinNotification: unverifiable
+}
+
+/**
+ * What a provider of your own has: of the port's operations, those that it supports; each other one fails with
+ * `provider_operation_unsupported` (501), and is in no document. Without `retrieveAccount`, accounts are linked unread;
+ * without `hasCharges`, no payment is a `milestone.first_payment`; without `listEvents`, lost notifications are not
+ * looked for.
+ */
+export interface OwnProvider
+  extends Partial<Omit<ProviderShape, "name" | "signatureHeader" | "reader" | "verifyNotification">> {
+  readonly name: ProviderShape["name"]
+  readonly notifications?: Translating & {
+    /** Such as `x-pixbank-signature`. */
+    readonly signatureHeader: string
+    /**
+     * Verifies the signature over the exact bytes, and returns the notification in this service's form: `data.object` is
+     * the provider's own object. Fail with `SignatureInvalid` for everything else, also for a body that can't be read.
+     */
+    readonly verify: (
+      body: Uint8Array,
+      signature: string
+    ) => Effect.Effect<{ readonly environment: Environment; readonly event: ProviderEvent }, SignatureInvalid>
+  }
+}
+
+const nowhere: Translating = { translate: () => [] }
+
+/** Another provider than Stripe: `Layer.succeed(Provider, providerOf({ name, … }))`. */
+export const providerOf = ({ name, notifications, ...supported }: OwnProvider): ProviderShape => {
+  if (!sourceForm.test(name) || name === testProviderName) {
+    throw new Error(`Not a name of a provider: ${JSON.stringify(name)}`)
+  }
+  return {
+    ...nothingSupported,
+    authorizationUrl: () => Option.none(),
+    signatureHeader: "",
+    // So that the body of an unsigned request is not read
+    checkSignatureHeader: (header) => (header === undefined ? new SignatureInvalid() : Effect.void),
+    ...(notifications === undefined
+      ? {}
+      : {
+          signatureHeader: notifications.signatureHeader.toLowerCase(),
+          verifyNotification: (body, header = "") => notifications.verify(body, header)
+        }),
+    ...supported,
+    name,
+    reader: readerOf(name, notifications ?? nowhere)
+  }
+}
+
+/** Whether a provider has an operation at all; the account may still lack what it needs. */
+export const supports = (provider: ProviderShape, operation: keyof Calls): boolean =>
+  provider[operation] !== nothingSupported[operation]
