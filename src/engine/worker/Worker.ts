@@ -235,8 +235,8 @@ export class Worker implements Recipient {
     const limit = Math.max(1, this.room)
     this.#health.claims.begin("claims")
     const claimedAt = performance.now()
-    const isRestart =
-      claimedAt >= this.#restartAt || (endpoints.leftOut && claimedAt >= this.#restartedAt + momentMillis)
+    const isOnTime = claimedAt >= this.#restartAt
+    const isRestart = isOnTime || (endpoints.leftOut && claimedAt >= this.#restartedAt + momentMillis)
     if (isRestart) {
       this.#from = queueStart
       this.#restartedAt = claimedAt
@@ -244,7 +244,7 @@ export class Worker implements Recipient {
       endpoints.lookFromStart()
     }
     const { counts, hides } = endpoints.beginClaim(claimedAt, this.#from)
-    const wanted = { limit, lease: options.lease, from: this.#from, hides: hides && !isRestart, ...counts }
+    const wanted = { limit, lease: options.lease, from: this.#from, hides: hides && !isOnTime, ...counts }
     return Effect.flatMap(queue.claim(wanted), (claim) => {
       this.#noteCost(isRestart, performance.now() - claimedAt)
       // It stepped over rows of endpoints at their cap: starting later would lose those
