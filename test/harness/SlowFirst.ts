@@ -16,7 +16,7 @@ const slow = [
   "test/payments/Misbehaviour.test.ts",
   "test/payments/connecting/Authorizations.test.ts",
   "test/platform/kit/BatchInterval.test.ts",
-  "test/surface/http/SlowSearches.test.ts",
+  "test/surface/http/SlowSearches.full.test.ts",
   "test/engine/Worker.test.ts",
   "test/payments/StripeCall.test.ts",
   "test/process/",
