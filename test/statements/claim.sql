@@ -1,8 +1,9 @@
-/* 0 */ WITH next AS MATERIALIZED (
-    SELECT ctid AS tid, endpoint_id, next_attempt_at FROM payments.delivery_queue
-    WHERE next_attempt_at >= ANY (ARRAY[$1::timestamptz]) AND next_attempt_at <= now() AND CASE WHEN leased_until IS NULL OR leased_until <= now()
-THEN endpoint_id NOT IN (SELECT unnest($2::uuid[])) END
-    ORDER BY next_attempt_at LIMIT $3
+/* 0 */ WITH looked AS NOT MATERIALIZED (
+    SELECT ctid AS tid, endpoint_id, next_attempt_at, leased_until FROM payments.delivery_queue
+    WHERE next_attempt_at >= ANY (ARRAY[$1::timestamptz]) AND next_attempt_at <= now()
+  ), next AS MATERIALIZED (
+    SELECT tid, endpoint_id, next_attempt_at FROM looked WHERE CASE WHEN leased_until IS NULL OR leased_until <= now()
+THEN endpoint_id NOT IN (SELECT unnest($2::uuid[])) END ORDER BY next_attempt_at LIMIT $3
   ), asked AS MATERIALIZED (
     SELECT a.tid, w.endpoint_id, a.next_attempt_at
     FROM unnest($4::uuid[],
