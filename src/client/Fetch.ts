@@ -54,11 +54,9 @@ type Parameters<Operation, Place extends string> = Operation extends {
 
 type Field<Name extends string, Values> = [Values] extends [never]
   ? unknown
-  : [keyof Values] extends [never]
-    ? unknown
-    : Partial<Values> extends Values
-      ? { readonly [_ in Name]?: Values }
-      : { readonly [_ in Name]: Values }
+  : Partial<Values> extends Values
+    ? { readonly [_ in Name]?: Values }
+    : { readonly [_ in Name]: Values }
 
 type Content<Part, Type extends string> = Part extends { readonly content: { readonly [_ in Type]: infer Value } }
   ? Value

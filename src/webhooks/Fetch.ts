@@ -11,24 +11,13 @@ const bytesOf = async (request: Request, maxBytes: number): Promise<Uint8Array> 
   }
   const chunks: Array<Uint8Array> = []
   let length = 0
-  const reader = request.body?.getReader()
-  while (reader !== undefined) {
-    const { done, value } = await reader.read()
-    if (done) break
-    length += value.byteLength
-    if (length > maxBytes) {
-      await reader.cancel()
-      throw new WebhookVerificationError("body_too_large")
-    }
-    chunks.push(value)
+  for await (const chunk of request.body ?? []) {
+    length += chunk.byteLength
+    // Leaving the loop cancels the rest
+    if (length > maxBytes) throw new WebhookVerificationError("body_too_large")
+    chunks.push(chunk)
   }
-  const bytes = new Uint8Array(length)
-  let offset = 0
-  for (const chunk of chunks) {
-    bytes.set(chunk, offset)
-    offset += chunk.byteLength
-  }
-  return bytes
+  return Buffer.concat(chunks)
 }
 
 /**
