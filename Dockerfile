@@ -27,7 +27,14 @@ ENV NODE_ENV=production MODE=production HOST=0.0.0.0 PORT=8080
 WORKDIR /app
 # What the bundles in dist leave outside: OpenTelemetry's packages
 COPY --from=dependencies /app/node_modules/@opentelemetry ./node_modules/@opentelemetry
-COPY --from=build /app/dist ./dist
+# The programs, and what they serve. The modules beside them are for teams that embed the service
+COPY --from=build /app/dist/app/main.js ./dist/app/
+COPY --from=build /app/dist/app/cli/main.js ./dist/app/cli/
+COPY --from=build /app/dist/chunks ./dist/chunks
+COPY --from=build /app/dist/console ./dist/console
+COPY --from=build /app/dist/docs ./dist/docs
+COPY --from=build /app/dist/packages ./dist/packages
+COPY --from=build /app/dist/third-party-licences.txt ./dist/
 # The guides that are served at /docs
 COPY --from=build /app/src/docs ./src/docs
 COPY package.json LICENSE ./

@@ -6,8 +6,8 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/harness/globalSetupInMemory.ts"],
-    // Each has a command of its own: test:full, bench, test:faults, test:package
-    exclude: ["test/**/*.full.test.ts", "test/bench/**", "test/faults/**", "test/package/**"],
+    // Each has a command of its own: test:full, bench, test:faults, test:package, test:servers
+    exclude: ["test/**/*.full.test.ts", "test/bench/**", "test/faults/**", "test/package/**", "test/servers/**"],
     // Some of the time is spent waiting for processes, sockets and the database: a worker more than a small machine has
     // processors. Each further one loads the service, and starts those that suites share, once more
     maxWorkers: 3,

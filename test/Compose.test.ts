@@ -8,7 +8,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { parse } from "yaml"
 import { metricTable } from "../src/platform/telemetry/Metrics.ts"
-import { documentedSettings } from "../src/surface/docs/SettingsTable.ts"
+import { documentedSettings } from "../src/surface/docs/GuideTables.ts"
 
 // What is checked in for running the service in containers, held against the service that it runs
 

@@ -22,9 +22,9 @@ import {
   InMemoryMetricExporter,
   PeriodicExportingMetricReader
 } from "@opentelemetry/sdk-metrics"
-import { Context, Effect, Layer, Option, Redacted, Schema, type Scope, TestClock } from "effect"
+import { Context, Effect, Exit, Layer, Option, Redacted, Schema, type Scope, TestClock } from "effect"
 import pg from "pg"
-import { ApiKeyCheck, requirePermission } from "../src/app/ApiKeyCheck.ts"
+import { ApiKeyCheck, ownPermissions, requirePermission } from "../src/app/ApiKeyCheck.ts"
 import {
   type EmbeddedEventsOptions,
   type EmbeddedServiceOptions,
@@ -36,7 +36,7 @@ import { LocalProvider } from "../src/app/testing/index.ts"
 import { makeClient } from "../src/client/index.ts"
 import { Endpoints } from "../src/destinations/endpoints/Endpoints.ts"
 import { OutboundEvents } from "../src/destinations/publishing/OutboundEvents.ts"
-import { Keys } from "../src/identity/keys/Keys.ts"
+import { Keys, type NewKey } from "../src/identity/keys/Keys.ts"
 import { Organizations } from "../src/identity/organizations/Organizations.ts"
 import { Principal } from "../src/identity/Principal.ts"
 import { Accounts } from "../src/payments/Accounts.ts"
@@ -56,8 +56,13 @@ import { createTestDatabase } from "./harness/TestDatabase.ts"
 
 const masterKeys = [{ id: "test", key: Redacted.make(new Uint8Array(32).fill(3)) }] as const
 
-const events = (type: string, settings: Partial<EmbeddedEventsOptions["settings"]> = {}) =>
+const events = (
+  type: string,
+  settings: Partial<EmbeddedEventsOptions["settings"]> = {},
+  options: Pick<EmbeddedEventsOptions, "worker"> = {}
+) =>
   embeddedEventsLayer({
+    ...options,
     source: "shop",
     catalog: [{ type, description: "Something happened." }],
     masterKeys,
@@ -113,6 +118,32 @@ describe("two services in one program", () => {
 
   it.scopedLive("each are whole on their own database", () => together(() => service()), 60_000)
 })
+
+it.scopedLive(
+  "the whole service's worker delivers the team's own events, if both are in one program",
+  () =>
+    Effect.gen(function* () {
+      const whole = service({ mode: "local", allowLocalDestinations: true, roles: { api: false, worker: true } })
+      const context = yield* onClientOf(Layer.merge(whole, events("order.shipped", {}, { worker: false })), {})
+      const organizationId = OrganizationId.make(randomUUID())
+      const author = { kind: "operator", id: "shop" } as const
+      yield* Context.get(context, Organizations).adopt({ id: organizationId, name: "Bakery", author })
+      const consumer = yield* makeConsumer
+      const tenant = { organizationId, environment: "sandbox" } as const
+      yield* Context.get(context, Endpoints).create(
+        { ...tenant, author, permissions: new Set() },
+        { name: "Shop", url: consumer.url, events: ["order.shipped"] }
+      )
+      const { publish, transact } = Context.get(context, OutboundEvents)
+      yield* transact(publish({ ...tenant, type: "order.shipped", data: { order: 1 } }))
+      const received = yield* eventually(
+        "the delivery",
+        Effect.sync(() => Option.fromNullable(consumer.received[0]))
+      )
+      expect(JSON.parse(received.body.toString())).toMatchObject({ type: "order.shipped", data: { order: 1 } })
+    }),
+  60_000
+)
 
 /** The keys of the advisory locks: of migrations, of removing days and months, and of adding them. */
 const locks = [5_190_277_301, 5_190_277_303, 5_190_277_304, 5_190_277_305]
@@ -342,6 +373,8 @@ describe("the whole service in a program with a server of its own", () => {
   )
 })
 
+const own = ownPermissions(["invoices:read", "invoices:write"])
+
 /** The whole service with the emulator, in a server of the team's own: sells, hears of the payment and delivers. */
 const sellsAndDelivers = (serve: (app: PaymentsApp["Type"]) => Effect.Effect<string, never, Scope.Scope>) =>
   Effect.gen(function* () {
@@ -351,7 +384,7 @@ const sellsAndDelivers = (serve: (app: PaymentsApp["Type"]) => Effect.Effect<str
       masterKeys,
       provider: options,
       settings: { mode: "local", allowLocalDestinations: true, console: false }
-    })
+    }).pipe(Layer.provide(own.layer))
     const context = yield* onClientOf(payments, {})
     const baseUrl = yield* serve(Context.get(context, PaymentsApp))
     yield* emulator.setWebhookUrl(`${baseUrl}/webhooks/provider`)
@@ -363,7 +396,7 @@ const sellsAndDelivers = (serve: (app: PaymentsApp["Type"]) => Effect.Effect<str
     })
     const accountId = yield* emulator.ensureAccount()
     yield* Context.get(context, Accounts).link({ organizationId, environment: "sandbox" }, accountId, author)
-    const permissions = ["*", "webhook-endpoints:*"] as const
+    const permissions = ["*", "webhook-endpoints:*", own.permission("invoices:read")] as const
     const { key } = yield* Context.get(context, Keys).create({ organizationId, name: "Shop", permissions, author })
     const client = yield* makeClient({ baseUrl, organizationId, apiKey: key })
     const consumer = yield* makeConsumer
@@ -382,6 +415,8 @@ const sellsAndDelivers = (serve: (app: PaymentsApp["Type"]) => Effect.Effect<str
         return { status: answer.status, body: await answer.text() }
       })
     expect((yield* ask("/health/ready")).status).toBe(200)
+    const self = yield* ask("/identity/api-key", { headers: { "x-api-key": Redacted.value(key) } })
+    expect(JSON.parse(self.body).permissions).toContain("invoices:read")
     const body = JSON.stringify({ type: "payment_intent.succeeded" })
     const unsigned = { method: "POST", body, headers: { "stripe-signature": "t=1,v1=00" } }
     expect(yield* ask("/webhooks/provider", unsigned)).toMatchObject({ status: 400 })
@@ -446,28 +481,31 @@ describe("the service in a team's own server", () => {
     "lends it the check of API keys for the team's own groups",
     () =>
       Effect.gen(function* () {
-        const context = yield* onClientOf(service(), {})
+        const context = yield* onClientOf(Layer.provide(service(), own.layer), {})
         const author = { kind: "operator", id: "shop" } as const
         const { id: organizationId } = yield* Context.get(context, Organizations).create({
           name: "Bakery",
           ownerEmail: "grace@example.com",
           author
         })
-        const keyWith = (permission: "products:read" | "payments:read") =>
+        const keyWith = (permission: NewKey["permissions"][number]) =>
           Context.get(context, Keys).create({ organizationId, name: permission, permissions: [permission], author })
         const orders = HttpApiGroup.make("orders")
           .add(
             HttpApiEndpoint.get("list", "/orders").addSuccess(Schema.String).addError(errorSchemas(PermissionDenied))
           )
+          .add(HttpApiEndpoint.get("owed", "/owed").addSuccess(Schema.String).addError(errorSchemas(PermissionDenied)))
           .middleware(ApiKeyCheck)
         const api = HttpApi.make("shop").add(orders)
         const handlers = HttpApiBuilder.group(api, "orders", (of) =>
-          of.handle("list", () =>
-            Effect.zipRight(
-              requirePermission("products:read"),
-              Effect.map(Principal, (caller) => caller.organizationId)
+          of
+            .handle("list", () =>
+              Effect.zipRight(
+                requirePermission("products:read"),
+                Effect.map(Principal, (caller) => caller.organizationId)
+              )
             )
-          )
+            .handle("owed", () => Effect.as(own.requirePermission("invoices:read"), "7 EUR"))
         )
         const { handler } = HttpApiBuilder.toWebHandler(
           Layer.mergeAll(
@@ -479,10 +517,10 @@ describe("the service in a team's own server", () => {
             NodeHttpServer.layerContext
           )
         )
-        const ask = (key: string | undefined) =>
+        const ask = (key: string | undefined, path = "/orders") =>
           Effect.promise(async () => {
             const answer = await handler(
-              new Request("http://shop/orders", key === undefined ? {} : { headers: { "x-api-key": key } })
+              new Request(`http://shop${path}`, key === undefined ? {} : { headers: { "x-api-key": key } })
             )
             return { status: answer.status, body: await answer.json() }
           })
@@ -495,6 +533,22 @@ describe("the service in a team's own server", () => {
         expect(yield* ask(undefined)).toMatchObject({ status: 401, body: { code: "api_key_invalid" } })
         expect(yield* ask("sk_test_unknown")).toMatchObject({ status: 401, body: { code: "api_key_invalid" } })
         expect(yield* ask("x".repeat(10_000))).toMatchObject({ status: 401, body: { code: "api_key_invalid" } })
+        // Permissions of the team's own
+        const reads = Redacted.value((yield* keyWith(own.permission("invoices:read"))).key)
+        const writes = Redacted.value((yield* keyWith(own.permission("invoices:write"))).key)
+        const all = Redacted.value((yield* keyWith("*")).key)
+        expect(yield* ask(reads, "/owed")).toEqual({ status: 200, body: "7 EUR" })
+        for (const key of [writes, all, Redacted.value(right.key)]) {
+          expect(yield* ask(key, "/owed")).toMatchObject({ status: 403, body: { code: "permission_denied" } })
+        }
+        expect(yield* ask(reads)).toMatchObject({ status: 403 })
+        // @ts-expect-error: it is not declared
+        expect((yield* Effect.flip(keyWith(own.permission("invoices:delete")))).message).toContain("invoices:delete")
+        // @ts-expect-error: it is neither declared nor the service's
+        own.requirePermission("invoices:delete")
+        for (const name of ["payments:read", "Invoices:read", "invoices", "*"]) {
+          expect(Exit.isFailure(yield* Effect.exit(Layer.build(ownPermissions([name]).layer)))).toBe(true)
+        }
       }),
     60_000
   )

@@ -17,6 +17,7 @@ export {
 export {
   EventNotPublishable,
   type OutboundEvent,
+  type OutboundEventData,
   type OutboundEventOf,
   OutboundEvents,
   type OutboundEventsOptions,
@@ -37,6 +38,7 @@ export type {
 } from "../identity/keys/CredentialLimitsStatements.ts"
 export { Keys, type NewKey, type PresentedKey } from "../identity/keys/Keys.ts"
 export type { KeyRecord } from "../identity/keys/KeysRepo.ts"
+export type { OwnPermission, OwnPermissions } from "../identity/keys/Permissions.ts"
 export {
   type ChangedOrganization,
   type NewOrganization,
@@ -61,7 +63,7 @@ export { schemaLayer } from "../platform/storage/Schema.ts"
 export { metricsLayer } from "../platform/telemetry/Metrics.ts"
 export * from "../surface/contract/index.ts"
 export { PaymentsApp } from "../surface/http/Mounted.ts"
-export { ApiKeyCheck, requirePermission } from "./ApiKeyCheck.ts"
+export { ApiKeyCheck, ownPermissions, requirePermission } from "./ApiKeyCheck.ts"
 export {
   defaultSettings,
   type EmbeddedEvents,

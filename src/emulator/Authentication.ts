@@ -2,6 +2,8 @@ import { createHash, timingSafeEqual } from "node:crypto"
 import { Effect } from "effect"
 import type { HttpRequest } from "./Http.ts"
 import { ProviderError } from "./ProviderError.ts"
+import type { Account } from "./Records.ts"
+import type { Scoped } from "./store/Store.ts"
 
 const unauthorized = (message: string): Effect.Effect<never, ProviderError> =>
   Effect.fail(new ProviderError({ status: 401, type: "invalid_request_error", message }))
@@ -36,3 +38,10 @@ export const authenticate = (request: HttpRequest, secretKey: string): Effect.Ef
     ? Effect.void
     : unauthorized(`Invalid API Key provided: ${key.slice(0, 8)}****`)
 }
+
+export const isConnected = (platform: Scoped, account: string): boolean =>
+  platform.get("connection", account)?.revoked !== true
+
+/** The account, if the platform may act for it. */
+export const connectedAccount = (platform: Scoped, id: string): Account | undefined =>
+  isConnected(platform, id) ? platform.get("account", id) : undefined

@@ -2,7 +2,7 @@ import { Context } from "effect"
 import type { Environment } from "../platform/kit/Environment.ts"
 import type { OrganizationId } from "../platform/kit/Ids.ts"
 import type { Author, Tenant } from "../platform/kit/Tenant.ts"
-import type { Permission } from "./keys/Permissions.ts"
+import type { OwnPermission, Permission } from "./keys/Permissions.ts"
 
 export type { Author, Tenant } from "../platform/kit/Tenant.ts"
 
@@ -26,7 +26,7 @@ export interface Session {
 }
 
 export interface PrincipalShape extends Tenant {
-  readonly permissions: ReadonlySet<Permission>
+  readonly permissions: ReadonlySet<Permission | OwnPermission>
   readonly author: Author
   /** The role of a signed-in person; a key has none. */
   readonly role?: Role

@@ -47,9 +47,16 @@ export type UnknownWebhookEventType = `(unknown) ${string}`
 /** An event of a type added to the catalog after this version of the kit. Acknowledge it (2xx) if you don't use it. */
 export type UnknownWebhookEvent = WebhookEnvelope<UnknownWebhookEventType, { readonly [field: string]: unknown }>
 
-/** Any event that a verified delivery can contain. */
-export type WebhookEvent = KnownWebhookEvent | UnknownWebhookEvent
+/**
+ * Any event that a verified delivery can contain. `Own` is what `data` holds for each type of the sender's own, such as
+ * `{ "order.shipped": { order_id: string } }`; those who publish by this service have it from their catalog, as
+ * `OutboundEventData<typeof catalog>`.
+ */
+export type WebhookEvent<Own = unknown> =
+  | KnownWebhookEvent
+  | { readonly [Type in keyof Own & string]: WebhookEnvelope<Type, Own[Type]> }[keyof Own & string]
+  | UnknownWebhookEvent
 
-/** Whether this version of the kit knows the event's type. */
-export const isKnownWebhookEvent = (event: WebhookEvent): event is KnownWebhookEvent =>
+/** Whether the event is of the catalog, as this version of the kit knows it. */
+export const isKnownWebhookEvent = (event: WebhookEnvelope<string, unknown>): event is KnownWebhookEvent =>
   Object.hasOwn(knownTypes, event.type)

@@ -37,10 +37,10 @@ const bytesOf = async (request: Request, maxBytes: number): Promise<Uint8Array> 
  *
  * @param options.maxBodyBytes the maximum size of a body in bytes; default `defaultMaxBodyBytes`
  */
-export const verifyFetchWebhook = async (
+export const verifyFetchWebhook = async <Own>(
   request: Request,
   options: WebhookExpectations & { readonly maxBodyBytes?: number }
-): Promise<WebhookEvent> =>
+): Promise<WebhookEvent<Own>> =>
   verifyWebhook({
     ...options,
     body: await bytesOf(request, options.maxBodyBytes ?? defaultMaxBodyBytes),
@@ -64,7 +64,9 @@ export const verifyFetchWebhook = async (
  *
  * Throws a `TypeError` on creation if the options are invalid, e.g. if a secret is empty.
  */
-export const fetchWebhookHandler = (options: WebhookHandlerOptions): ((request: Request) => Promise<Response>) => {
+export const fetchWebhookHandler = <Own>(
+  options: WebhookHandlerOptions<Own>
+): ((request: Request) => Promise<Response>) => {
   checkOptions(options)
   return async (request) => {
     const { body, headers, status } = await receiveWebhook(

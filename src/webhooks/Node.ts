@@ -14,14 +14,17 @@ import { verifyWebhook, type WebhookExpectations, WebhookVerificationError } fro
 /** A request of Node's `http` server, or of a framework on top of it that may have read its body already. */
 export type NodeWebhookRequest = IncomingMessage & {
   readonly body?: unknown
-  /** The exact bytes, kept by platforms that parse the body themselves: Cloud Functions, Firebase, Nest. */
+  /** What arrived, kept by platforms and parsers of the body: Cloud Functions, Firebase, Nest, koa-bodyparser. */
   readonly rawBody?: unknown
 }
 
+/** What a parser may have left of the body: of Node's request, or of a framework's around it. */
+type ParsedBody = Pick<NodeWebhookRequest, "body" | "rawBody">
+
 const consumed = () =>
   new TypeError(
-    "The request's body was read before its signature was checked, by a JSON parser such as express.json() or by " +
-      "other code. Register the webhook's route before that parser, or give this route express.raw({ type: " +
+    "The request's body was read before its signature was checked, by a parser such as express.json() or koa-body, or " +
+      "by other code. Register the webhook's route before that parser, or give this route express.raw({ type: " +
       '"application/json" }): the signature is over the exact bytes. If a platform reads the body, and keeps its bytes in ' +
       "another place than request.rawBody, pass them to verifyWebhook({ body })."
   )
@@ -30,15 +33,15 @@ const consumed = () =>
 const maxDiscardedBytes = 1024 * 1024
 
 /** The raw body if it was read already: in `rawBody`, or in a `body` that a parser left as bytes or text. */
-const bytesRead = ({ body, rawBody }: NodeWebhookRequest): Uint8Array | undefined => {
-  const bytes = [rawBody, body].find((one) => ArrayBuffer.isView(one))
-  if (bytes !== undefined) return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  return typeof body === "string" ? new TextEncoder().encode(body) : undefined
+const bytesRead = ({ body, rawBody }: ParsedBody): Uint8Array | undefined => {
+  const read = [rawBody, body].find((one) => typeof one === "string" || ArrayBuffer.isView(one))
+  if (typeof read === "string") return new TextEncoder().encode(read)
+  return read && new Uint8Array(read.buffer, read.byteOffset, read.byteLength)
 }
 
 /** Returns the raw body. Rejects if it exceeds `maxBytes`, was already consumed, or the connection is lost. */
-const bytesOf = (request: NodeWebhookRequest, maxBytes: number): Promise<Uint8Array> => {
-  const read = bytesRead(request)
+const bytesOf = (request: IncomingMessage, parsed: ParsedBody, maxBytes: number): Promise<Uint8Array> => {
+  const read = bytesRead(parsed)
   if (read !== undefined) {
     return read.byteLength > maxBytes
       ? Promise.reject(new WebhookVerificationError("body_too_large"))
@@ -66,7 +69,7 @@ const bytesOf = (request: NodeWebhookRequest, maxBytes: number): Promise<Uint8Ar
   })
 }
 
-const headerOf = (request: NodeWebhookRequest, name: string): string | undefined => {
+const headerOf = (request: IncomingMessage, name: string): string | undefined => {
   const value = request.headers[name]
   return Array.isArray(value) ? value.join(",") : value
 }
@@ -83,22 +86,27 @@ const send = (response: ServerResponse, { body, headers, status }: WebhookAnswer
  *
  * @param options.maxBodyBytes the maximum size of a body in bytes; default `defaultMaxBodyBytes`
  */
-export const verifyNodeWebhook = async (
+export const verifyNodeWebhook = async <Own>(
   request: NodeWebhookRequest,
   options: WebhookExpectations & { readonly maxBodyBytes?: number }
-): Promise<WebhookEvent> =>
+): Promise<WebhookEvent<Own>> =>
   verifyWebhook({
     ...options,
-    body: await bytesOf(request, options.maxBodyBytes ?? defaultMaxBodyBytes),
+    body: await bytesOf(request, request, options.maxBodyBytes ?? defaultMaxBodyBytes),
     header: headerOf(request, "service-signature")
   })
 
-const receive = (request: NodeWebhookRequest, options: WebhookHandlerOptions): Promise<WebhookAnswer> =>
+/** Receives a delivery by Node's request. `parsed` is the request that a framework's parsers write their results to. */
+export const receive = <Own>(
+  request: IncomingMessage,
+  parsed: ParsedBody,
+  options: WebhookHandlerOptions<Own>
+): Promise<WebhookAnswer> =>
   receiveWebhook(
     {
       method: request.method,
       header: (name) => headerOf(request, name),
-      body: (maxBytes) => bytesOf(request, maxBytes)
+      body: (maxBytes) => bytesOf(request, parsed, maxBytes)
     },
     options
   )
@@ -127,12 +135,12 @@ const receive = (request: NodeWebhookRequest, options: WebhookHandlerOptions): P
  *
  * Throws a `TypeError` on creation if the options are invalid, e.g. if a secret is empty.
  */
-export const nodeWebhookHandler = (
-  options: WebhookHandlerOptions
+export const nodeWebhookHandler = <Own>(
+  options: WebhookHandlerOptions<Own>
 ): ((request: NodeWebhookRequest, response: ServerResponse) => Promise<void>) => {
   checkOptions(options)
   return async (request, response) => {
-    const answer = await receive(request, options).catch((error: unknown) => {
+    const answer = await receive(request, request, options).catch((error: unknown) => {
       writeReportFailure(error)
       return answerNotProcessed
     })
@@ -154,12 +162,12 @@ export const nodeWebhookHandler = (
  * so, and the response is 500, so that the event is sent again and succeeds once the middleware order is fixed. Errors
  * thrown by `onRefused` or `onError` go to Express's own error handler.
  */
-export const expressWebhookHandler = (
-  options: WebhookHandlerOptions
+export const expressWebhookHandler = <Own>(
+  options: WebhookHandlerOptions<Own>
 ): ((request: NodeWebhookRequest, response: ServerResponse, next: (error?: unknown) => void) => void) => {
   checkOptions(options)
   return (request, response, next) =>
-    void receive(request, options)
+    void receive(request, request, options)
       .then((answer) => send(response, answer))
       .catch(next)
 }

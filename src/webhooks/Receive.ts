@@ -1,6 +1,6 @@
 import type { WebhookEvent } from "./Events.ts"
 import { refusedHeader, writeRefusal } from "./Refusals.ts"
-import { secretsOf, verifyWebhook, type WebhookExpectations, WebhookVerificationError } from "./Verify.ts"
+import { bytesOf, secretsOf, verifyWebhook, type WebhookExpectations, WebhookVerificationError } from "./Verify.ts"
 
 /** Framework-independent handling of a delivery (contract 9.2). The adapters are built on this. */
 
@@ -30,14 +30,14 @@ export interface WebhookDelivery {
   readonly id: string | null
 }
 
-/** The options of a webhook endpoint. */
-export interface WebhookHandlerOptions extends WebhookExpectations {
+/** The options of a webhook endpoint; `Own` as in `WebhookEvent`. */
+export interface WebhookHandlerOptions<Own = unknown> extends WebhookExpectations {
   /**
    * Stores the receipt and the effect of a verified event. The response is 204 if it succeeds, and 503 if it fails, so
    * that the event is sent again. Events arrive at least once and in any order: check `test`, deduplicate by `id` in
    * the transaction of the effect, and guard the effect by `payment_id`. The attempt times out after 10 seconds.
    */
-  readonly onEvent: (event: WebhookEvent, delivery: WebhookDelivery) => unknown
+  readonly onEvent: (event: WebhookEvent<Own>, delivery: WebhookDelivery) => unknown
   /**
    * Called for each delivery that is refused with a 400 or 413, and so is not retried automatically. By default the
    * reason is logged with `console.error`, each reason at most once a minute; `false` turns that off. Anybody can send
@@ -110,7 +110,7 @@ export interface WebhookRequest {
 }
 
 /** Validates the options once, when the handler is created, rather than on each delivery. Throws a `TypeError`. */
-export const checkOptions = (options: WebhookHandlerOptions): void => {
+export const checkOptions = <Own>(options: WebhookHandlerOptions<Own>): void => {
   secretsOf(options.secret)
   if (typeof options.onEvent !== "function") throw new TypeError("A webhook handler needs `onEvent`")
   const { onRefused = false } = options
@@ -132,14 +132,18 @@ export const writeReportFailure = (error: unknown): void =>
 const unwaited = (returned: unknown): void => void Promise.resolve(returned).catch(writeReportFailure)
 
 const reportRefused = (
-  { onRefused }: WebhookHandlerOptions,
+  { onRefused }: Pick<WebhookHandlerOptions, "onRefused">,
   error: WebhookVerificationError,
   delivery: WebhookDelivery
 ): void => {
   if (onRefused !== false) unwaited((onRefused ?? writeRefusal)(error, delivery))
 }
 
-const reportError = (options: WebhookHandlerOptions, error: unknown, delivery: WebhookDelivery): void =>
+const reportError = (
+  options: Pick<WebhookHandlerOptions, "onError">,
+  error: unknown,
+  delivery: WebhookDelivery
+): void =>
   options.onError === undefined
     ? console.error("A webhook was not processed", error)
     : unwaited(options.onError(error, delivery))
@@ -161,15 +165,18 @@ const reportError = (options: WebhookHandlerOptions, error: unknown, delivery: W
  * Rejects only if `onRefused` or `onError` throws. A promise that they return is not awaited; if it rejects, the error
  * is logged with `console.error`.
  */
-export const receiveWebhook = async (
+export const receiveWebhook = async <Own>(
   request: WebhookRequest,
-  options: WebhookHandlerOptions
+  options: WebhookHandlerOptions<Own>
 ): Promise<WebhookAnswer> => {
   if (request.method !== "POST") return answerMethod
   const delivery = { id: request.header("service-delivery-id") ?? null }
-  let event: WebhookEvent
+  let event: WebhookEvent<Own>
   try {
-    const body = await request.body(options.maxBodyBytes ?? defaultMaxBodyBytes)
+    const maxBodyBytes = options.maxBodyBytes ?? defaultMaxBodyBytes
+    const body = bytesOf(await request.body(maxBodyBytes))
+    // A framework may have read it already, with a larger limit of its own
+    if (body.byteLength > maxBodyBytes) throw new WebhookVerificationError("body_too_large")
     event = verifyWebhook({ ...options, body, header: request.header("service-signature") })
   } catch (error) {
     if (error instanceof WebhookVerificationError) {

@@ -102,7 +102,7 @@ const parseHeader = (header: string): ParsedHeader => {
 /**
  * Recognizes buffers by their tags, not by `instanceof`: test runners give modules an `ArrayBuffer` of another realm.
  */
-const bytesOf = (body: VerifyWebhookOptions["body"]): Uint8Array => {
+export const bytesOf = (body: VerifyWebhookOptions["body"]): Uint8Array => {
   if (typeof body === "string") return new TextEncoder().encode(body)
   if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength)
   if (Object.prototype.toString.call(body) === "[object ArrayBuffer]") return new Uint8Array(body)
@@ -179,13 +179,13 @@ const isEnvelope = (value: { readonly [key: string]: unknown }): boolean =>
   isObject(value["data"]) &&
   (value["test"] === undefined || value["test"] === true)
 
-const parseEvent = (body: Uint8Array): WebhookEvent => {
+const parseEvent = <Own>(body: Uint8Array): WebhookEvent<Own> => {
   const value = parseJson(body)
   if (!isObject(value) || typeof value["version"] !== "number") throw new WebhookVerificationError("malformed_body")
   if (value["version"] !== 1) throw new WebhookVerificationError("unsupported_version")
   if (!isEnvelope(value)) throw new WebhookVerificationError("malformed_body")
   // The boundary at which signed JSON becomes a typed event: the signer guarantees the shape of `data` for each type
-  return value as unknown as WebhookEvent
+  return value as unknown as WebhookEvent<Own>
 }
 
 /**
@@ -199,7 +199,7 @@ const parseEvent = (body: Uint8Array): WebhookEvent => {
  * Throws a `WebhookVerificationError` if the delivery must be refused, and a `TypeError` if the call itself is wrong:
  * no secret, an invalid one (empty, with spaces, line breaks or quotes), or a body that was already parsed.
  */
-export const verifyWebhook = (options: VerifyWebhookOptions): WebhookEvent => {
+export const verifyWebhook = <Own>(options: VerifyWebhookOptions): WebhookEvent<Own> => {
   const { header, livemode, now = new Date(), organizationId, toleranceSeconds = 300 } = options
   const secrets = secretsOf(options.secret)
   if (header === null || header === undefined || header === "") throw new WebhookVerificationError("missing_header")
@@ -209,7 +209,7 @@ export const verifyWebhook = (options: VerifyWebhookOptions): WebhookEvent => {
   const difference = Math.abs(Math.floor(now.getTime() / 1000) - Number(parsed.timestamp))
   // Written so that a tolerance or a time that is not a number is refused
   if (!(difference <= toleranceSeconds)) throw new WebhookVerificationError("timestamp_out_of_tolerance")
-  const event = parseEvent(body)
+  const event = parseEvent<Own>(body)
   if (organizationId !== undefined && event.organization_id.toLowerCase() !== organizationId.toLowerCase()) {
     throw new WebhookVerificationError("wrong_organization")
   }

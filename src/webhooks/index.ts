@@ -2,8 +2,9 @@
  * For consumers of the service's events: verify a delivery, read its event, respond to it. Depends only on Node's own
  * `crypto` and `http` types.
  *
- * - In your own server: `nodeWebhookHandler`, `expressWebhookHandler`, `fetchWebhookHandler`. They read the raw body
- *   up to a size limit, verify it, call `onEvent`, and respond with 204, 400, 413 or 503.
+ * - In your own server: `nodeWebhookHandler`, `expressWebhookHandler`, `fastifyWebhook`, `koaWebhookHandler`,
+ *   `lambdaWebhookHandler`, `fetchWebhookHandler`. They read the raw body up to a size limit, verify it, call `onEvent`,
+ *   and respond with 204, 400, 413 or 503.
  * - To respond yourself: `verifyNodeWebhook`, `verifyFetchWebhook`.
  * - If you have only the bytes and the header: `verifyWebhook`.
  * - To use a Standard Webhooks library instead: `standardWebhooksSecret`.
@@ -13,6 +14,16 @@
  */
 export * from "./Events.ts"
 export { fetchWebhookHandler, verifyFetchWebhook } from "./Fetch.ts"
+export {
+  type FastifyScope,
+  type FastifyWebhookReply,
+  type FastifyWebhookRequest,
+  fastifyWebhook,
+  type KoaWebhookContext,
+  koaWebhookHandler,
+  type LambdaWebhookEvent,
+  lambdaWebhookHandler
+} from "./Frameworks.ts"
 export { expressWebhookHandler, type NodeWebhookRequest, nodeWebhookHandler, verifyNodeWebhook } from "./Node.ts"
 export {
   answerReceived,

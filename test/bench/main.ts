@@ -3,6 +3,7 @@ import { Cause, Console, Effect, Logger, LogLevel } from "effect"
 import { apiBench } from "./api/Api.ts"
 import { type Bench, type Figure, rowsOf, table } from "./Bench.ts"
 import { bodiesBench } from "./bodies/Bodies.ts"
+import { consoleBench } from "./console/Console.ts"
 import { deliveriesBench } from "./deliveries/Deliveries.ts"
 import { floodBench } from "./flood/Flood.ts"
 import { growthBench } from "./growth/Growth.ts"
@@ -11,6 +12,7 @@ import { latencyBench } from "./latency/Latency.ts"
 import { memoryBench } from "./memory/Memory.ts"
 import { neighbourBench } from "./neighbour/Neighbour.ts"
 import { pathsBench } from "./paths/Paths.ts"
+import { peersBench } from "./peers/Peers.ts"
 import { providerBench } from "./provider/Provider.ts"
 import { scaleBench } from "./scale/Scale.ts"
 import { soakBench } from "./soak/Soak.ts"
@@ -36,7 +38,9 @@ const benches: ReadonlyArray<Bench> = [
   neighbourBench,
   memoryBench,
   bodiesBench,
-  pathsBench
+  consoleBench,
+  pathsBench,
+  peersBench
 ]
 
 /** Those that take longer than all others together; `all` leaves them out. */

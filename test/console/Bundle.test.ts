@@ -4,9 +4,8 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import { consoleOperations, consoleOperationsPath } from "../../src/surface/docs/ConsoleOperations.ts"
-import { readBuilt, writeBuilt } from "../../src/surface/http/console/Built.ts"
+import { firstPageSize, maxFirstPageBytes, readBuilt, writeBuilt } from "../../src/surface/http/console/Built.ts"
 import { type Bundle, bundle } from "../../src/surface/http/console/Bundle.ts"
-import { firstPageSize, maxFirstPageBytes } from "../../src/surface/http/console/Size.ts"
 
 const sources = new URL("../../src/console/", import.meta.url)
 

@@ -2,15 +2,15 @@ import { describe, expect, it } from "@effect/vitest"
 import { FastCheck } from "effect"
 import { readCount, readPercentage } from "../../src/console/components/Reader.ts"
 import { currencyChoices } from "../../src/console/pages/catalog/Currencies.ts"
+import { imageProblem, isShown, linkedHost } from "../../src/console/pages/catalog/ImageRules.ts"
+import { priceLabel, priceWords, tiersOf, trialWords } from "../../src/console/pages/catalog/PriceWords.ts"
 import {
   discountWords,
   durationWords,
   productsOf,
   redemptionWords,
   unusableBecause
-} from "../../src/console/pages/catalog/DiscountWords.ts"
-import { imageProblem, isShown, linkedHost } from "../../src/console/pages/catalog/ImageRules.ts"
-import { priceLabel, priceWords, tiersOf, trialWords } from "../../src/console/pages/catalog/PriceWords.ts"
+} from "../../src/console/pages/catalog/PromotionDraft.ts"
 
 const once = { currency: "brl", type: "one_time", billing_scheme: "per_unit", unit_amount: 2000, recurring: null }
 const every = (interval: string, interval_count = 1) => ({

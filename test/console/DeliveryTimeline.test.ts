@@ -19,7 +19,7 @@ import {
 import { instant, localAgo, localInput, unixSeconds } from "../../src/console/pages/deliveries/times.ts"
 import * as policy from "../../src/engine/attempts/Outcome.ts"
 import { AttemptErrorCode } from "../../src/engine/attempts/Outcome.ts"
-import { attemptTable } from "../../src/surface/docs/AttemptReference.ts"
+import { attemptTable } from "../../src/surface/docs/GuideTables.ts"
 
 const created = "2026-09-21T14:00:00.000Z"
 const at = (seconds: number): string => new Date(Date.parse(created) + seconds * 1000).toISOString()

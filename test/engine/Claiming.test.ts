@@ -92,6 +92,38 @@ describe("claims in the order of time", () => {
     yield* eventuallyTrue("the attempts", () => queue.sent.length === 100)
     expect(queue.turns.size).toBe(1)
   })
+
+  it.scopedLive("begin few further attempts of an endpoint in a turn of the event loop", function* () {
+    const endpoints = Array.from({ length: 25 }, () => anyDelivery().endpointId)
+    const busy = endpoints.flatMap((endpointId) => Array.from({ length: 4 }, () => ({ ...anyDelivery(), endpointId })))
+    const { queue } = yield* started((_, before) => (before === 0 ? { ...nothingDue, deliveries: busy } : nothingDue), {
+      concurrency: 256
+    })
+    yield* eventuallyTrue("the attempts", () => queue.sent.length === 100)
+    const first = busy.filter((_, index) => index % 4 === 0).map(({ id }) => id)
+    // Before all that wait for a further turn
+    expect(queue.sent.slice(0, 25 + 16)).toEqual(expect.arrayContaining(first))
+    expect(queue.turns.size).toBeGreaterThan(2)
+  })
+})
+
+describe("a worker that stood still after a claim for longer than an attempt may wait", () => {
+  it.scopedLive("sends nothing, since another may have the lease by then, and gives all of it back", function* () {
+    let now = 0
+    yield* Effect.acquireRelease(
+      Effect.sync(() => vi.spyOn(performance, "now").mockImplementation(() => now)),
+      (spy) => Effect.sync(() => spy.mockRestore())
+    )
+    const claim = due(3)
+    const { queue } = yield* started((_, before) => {
+      if (before > 0) return nothingDue
+      now += 6000
+      return claim
+    })
+    yield* eventuallyTrue("the release", () => queue.released.length === 3)
+    expect(queue.released).toEqual(expect.arrayContaining(claim.deliveries.map(({ id }) => [id, 0])))
+    expect(queue.sent).toEqual([])
+  })
 })
 
 describe("claims beside the order of time", () => {
@@ -107,6 +139,14 @@ describe("claims beside the order of time", () => {
     yield* eventuallyTrue("further claims", () => looking(undefined) >= others + 20)
     expect(looking("newest")).toBeLessThanOrEqual(before + 2)
     expect(looking("asked")).toBe(0)
+  })
+
+  it.scopedLive("leave what is stored meanwhile to be taken over, one of each endpoint", function* () {
+    const { looking, worker } = yield* started(() => ({ ...nothingDue, more: true }))
+    yield* eventuallyTrue("a claim of the newest", () => looking("newest") > 0)
+    const [first, other] = [anyDelivery(), anyDelivery()]
+    const again = { ...anyDelivery(), endpointId: first.endpointId }
+    expect([first, again, other].map((delivery) => worker.reserve(delivery))).toEqual([true, false, true])
   })
 
   it.scopedLive("ask again and again for an endpoint that is slow, but less often than others claim", function* () {

@@ -1,12 +1,5 @@
-import { readFileSync } from "node:fs"
 import { Utils } from "effect"
-
-/**
- * What real servers sent to attempts, by server and path, in `latin1`; divided by whether the connection was used again.
- */
-export const recorded: Readonly<
-  Record<string, { readonly reused: Record<string, string>; readonly closed: Record<string, string> }>
-> = JSON.parse(readFileSync(new URL("./fixtures/realAnswers.json", import.meta.url), "utf8"))
+import { recorded } from "../servers/Servers.ts"
 
 /** Answers as consumers give them, and what may become of them: mangled in all the ways that parsers are known to differ in. */
 

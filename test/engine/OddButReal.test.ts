@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { describe, expect, it, layer } from "../harness/Tests.ts"
-import { recorded } from "./OddAnswers.ts"
+import { recorded } from "../servers/Servers.ts"
 import { post, rawConsumer, transport, until } from "./TransportServers.ts"
 
 /**

@@ -101,6 +101,20 @@ layer(QueueBench.layer, { timeout: "60 seconds" })("claim", (it) => {
     expect(claimed.map(({ id }) => id)).toEqual([single])
   })
 
+  it.effect("says that there may be more where it does not step over all of those", function* () {
+    const { makeEndpoint, queues, seed } = yield* emptyBench
+    const [dead, alive] = [yield* makeEndpoint, yield* makeEndpoint]
+    const options = { ...idle, perEndpoint: 16, inFlight: new Map([[dead.id, 16]]), hides: true }
+    yield* seed(dead, { count: 1000, dueInSeconds: -60 })
+    const [near] = yield* seed(alive, { dueInSeconds: -30 })
+    const reached = yield* queues[0].claim(options)
+    expect([reached.deliveries.map(({ id }) => id), reached.more]).toEqual([[near], false])
+    yield* seed(dead, { count: 100, dueInSeconds: -60 })
+    yield* seed(alive)
+    const stopped = yield* queues[0].claim(options)
+    expect([stopped.deliveries, stopped.more]).toEqual([[], true])
+  })
+
   it.effect("leaves endpoints out, asks for some of them by themselves, and says where each begins", function* () {
     const { makeEndpoint, queues, seed, sql } = yield* emptyBench
     const [dead, hopeless, alive] = [yield* makeEndpoint, yield* makeEndpoint, yield* makeEndpoint]

@@ -14,7 +14,7 @@ import { parse, parseAllDocuments } from "yaml"
 import { serviceCommands } from "../../src/app/cli/Service.ts"
 import { metricTable } from "../../src/platform/telemetry/Metrics.ts"
 import { operations } from "../../src/surface/contract/Api.ts"
-import { documentedInProduction, documentedSettings } from "../../src/surface/docs/SettingsTable.ts"
+import { documentedInProduction, documentedSettings } from "../../src/surface/docs/GuideTables.ts"
 import type { KubernetesManifests } from "./KubernetesManifests.ts"
 import { build, forEachObject, type Manifest } from "./Kustomize.ts"
 

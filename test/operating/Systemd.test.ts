@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import { Duration } from "effect"
 import { serviceCommands } from "../../src/app/cli/Service.ts"
-import { documentedInProduction, documentedSettings } from "../../src/surface/docs/SettingsTable.ts"
+import { documentedInProduction, documentedSettings } from "../../src/surface/docs/GuideTables.ts"
 import { variables } from "./Kustomize.ts"
 
 // What is checked in for systemd and PgBouncer, held against systemd itself if it is there, and against the service

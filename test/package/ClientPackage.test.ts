@@ -9,7 +9,7 @@ import { Effect } from "effect"
 import { onService, TestService } from "../harness/TestService.ts"
 import { link, packWorkspace } from "./PackWorkspace.ts"
 
-// The typed client as a package of its own: packed by the command that the guide names, in a project with what it
+// The clients as a package of their own: packed by the command that the guide names, in a project with what it
 // declares and nothing else, and calling the service from there
 
 const run = promisify(execFile)
@@ -20,7 +20,7 @@ const modules = join(project, "node_modules")
 const installed = join(modules, "connected-payments-client")
 
 interface Manifest {
-  readonly dependencies: Readonly<Record<string, string>>
+  readonly dependencies?: unknown
   readonly peerDependencies: Readonly<Record<string, string>>
 }
 
@@ -39,25 +39,48 @@ const created = Effect.gen(function* () {
 console.log(JSON.stringify(await Effect.runPromise(created.pipe(Effect.provide(FetchHttpClient.layer)))))
 `
 
+const plainProgram = `import { ApiError, type components, makeFetchClient } from "connected-payments-client/openapi"
+
+const { API_KEY = "", BASE_URL = "", ORGANIZATION = "" } = process.env
+const client = makeFetchClient({ baseUrl: BASE_URL, organizationId: ORGANIZATION, apiKey: API_KEY })
+const body: components["schemas"]["CreatePrice"] = { currency: "brl", unit_amount: 1500, product_data: { name: "Coffee" } }
+const price = await client.post("/provider/prices", { body })
+const created = await client.post("/provider/checkout/sessions", {
+  body: { mode: "payment", line_items: [{ price: price.id, quantity: 2 }] }
+})
+const session: components["schemas"]["CheckoutSession"] = created
+await fetch(session.url ?? "", { method: "POST", body: new URLSearchParams({ action: "pay" }), redirect: "manual" })
+const paid = await client.get("/provider/checkout/sessions/{id}", { path: { id: session.id } })
+const total: number | null | undefined = paid.amount_total
+// @ts-expect-error: a field that the operation does not take
+const refused = await client.post("/provider/prices", { body: { currency: "brl", unitAmount: 1500 } }).catch((error: unknown) => error)
+// @ts-expect-error: a stream is no answer
+void (() => client.get("/integrations/event-stream"))
+console.log(JSON.stringify([paid.payment_status, total, refused instanceof ApiError && refused.code]))
+`
+
 beforeAll(async () => {
   const archive = await packWorkspace("connected-payments-client", directory)
   mkdirSync(installed, { recursive: true })
   await run("tar", ["-xzf", archive, "-C", installed, "--strip-components=1"])
   const manifest: Manifest = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"))
-  for (const name of [...Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }), "@types/node"])
-    link(name, modules)
+  expect(manifest.dependencies).toBeUndefined()
+  for (const name of [...Object.keys(manifest.peerDependencies), "@types/node"]) link(name, modules)
   writeFileSync(join(project, "package.json"), JSON.stringify({ name: "shop", private: true, type: "module" }))
   writeFileSync(join(project, "order.ts"), program)
+  writeFileSync(join(project, "plain.ts"), plainProgram)
 })
 
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-onService()("the package of the typed client", (it) => {
-  it.effect("has its code in one module, with types, a license and a page that says what it is", () =>
+onService()("the package of the clients", (it) => {
+  it.effect("has a module for each of the two, with types, a license and a page that says what it is", () =>
     Effect.sync(() => {
       const files = readdirSync(installed, { recursive: true, encoding: "utf8" })
-      expect(files.filter((file) => file.endsWith(".js"))).toEqual(["dist/index.js"])
-      expect(files).toEqual(expect.arrayContaining(["LICENSE", "README.md", "dist/client/index.d.ts"]))
+      expect(files.filter((file) => file.endsWith(".js"))).toEqual(["dist/index.js", "dist/openapi.js"])
+      expect(files).toEqual(
+        expect.arrayContaining(["LICENSE", "README.md", "dist/client/index.d.ts", "dist/openapi.d.ts"])
+      )
       expect(files.filter((file) => !file.startsWith("dist")).toSorted()).toEqual([
         "LICENSE",
         "README.md",
@@ -66,18 +89,24 @@ onService()("the package of the typed client", (it) => {
     })
   )
 
-  it.effect("compiles with what it declares, and calls the service", function* () {
+  it.effect("compiles with what it declares, and calls the service; by fetch alone with no package", function* () {
     const { baseUrl, organization } = yield* TestService
     const compiler = join(root, "node_modules/typescript/bin/tsc")
     const options = ["--module", "NodeNext", "--target", "ES2023", "--strict", "--skipLibCheck", "--types", "node"]
     const ran = yield* Effect.promise(async () => {
-      await run(process.execPath, [compiler, "order.ts", ...options], { cwd: project })
+      await run(process.execPath, [compiler, "order.ts", "plain.ts", ...options], { cwd: project })
       const env = { BASE_URL: baseUrl, ORGANIZATION: organization.id, API_KEY: organization.testKey }
-      return await run(process.execPath, ["order.js"], {
-        cwd: project,
-        env: { PATH: process.env["PATH"] ?? "", ...env }
-      })
+      const start = (program: string) =>
+        run(process.execPath, [program], { cwd: project, env: { PATH: process.env["PATH"] ?? "", ...env } })
+      const order = await start("order.js")
+      for (const name of readdirSync(modules)) {
+        if (name !== "connected-payments-client") rmSync(join(modules, name), { recursive: true })
+      }
+      return [order, await start("plain.js")].map(({ stdout }) => JSON.parse(stdout))
     })
-    expect(JSON.parse(ran.stdout)).toEqual(["Coffee", "ParseError"])
+    expect(ran).toEqual([
+      ["Coffee", "ParseError"],
+      ["paid", 3000, "validation_failed"]
+    ])
   })
 })

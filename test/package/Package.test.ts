@@ -1,7 +1,7 @@
 import { execFile, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { once } from "node:events"
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -278,9 +278,14 @@ describe("the package", () => {
   it("is installed by the guide's line beside the peers that it takes, not those of their next major", async () => {
     const guide = readFileSync(join(root, "src/docs/guides/embedding.md"), "utf8")
     const [line = ""] = /^npm install \.\/connected-payments-\d.*$/m.exec(guide) ?? []
+    const client = readFileSync(join(root, "src/docs/guides/client.md"), "utf8")
+    const [clientLine = ""] = /^npm install "\$URL\/packages\/connected-payments-client.*$/m.exec(client) ?? []
     const fresh = join(directory, "fresh")
     mkdirSync(fresh)
     cpSync(archive, join(fresh, basename(archive)))
+    // An archive of what it declares, which is what counts here
+    cpSync(join(root, "src/client/package.json"), join(fresh, "client/package.json"))
+    await run("npm", ["pack", "./client", "--ignore-scripts"], { cwd: fresh, env: npmEnvironment })
     const { server, url } = await startRegistry(packumentsOf(join(root, "package-lock.json")))
     // Versions are chosen and written down; nothing is fetched
     const env = {
@@ -307,13 +312,18 @@ describe("the package", () => {
         const own = JSON.parse(readFileSync(join(root, "node_modules", name, "package.json"), "utf8"))
         expect([name, packages[`node_modules/${name}`]?.version]).toEqual([name, own.version])
       }
+      // The clients: with the peers, without any, and beside the next major, whose teams take the one by fetch
+      const ofClient = clientLine.replace(/"\$URL\/packages\/(\S+)"/, "./$1")
+      expect(await install(ofClient)).toBe("installed")
+      expect(await install(ofClient.replaceAll(/ @?effect\S*/g, ""))).toBe("installed")
+      expect(await install(ofClient.replace(/effect@3 .*/, "effect@4"))).toBe("installed")
     } finally {
       server.close()
     }
   })
 
-  it("type-checks in an embedding team's project, and runs the examples there", async () => {
-    writeFileSync(join(project, "package.json"), JSON.stringify({ name: "fresh", private: true, type: "module" }))
+  /** Compiles an embedding team's project with the examples and `declarations`, and runs the examples there. */
+  const embed = async (project: string, tsc: ReadonlyArray<string>) => {
     writeFileSync(
       join(project, "tsconfig.json"),
       JSON.stringify({
@@ -341,9 +351,7 @@ describe("the package", () => {
     })
     expect(declared.split("\n").length).toBeGreaterThan(150)
     writeFileSync(join(project, "declared.ts"), declared)
-    const checked = await run(process.execPath, [compiler, singleThreaded], { cwd: project }).catch((error: unknown) =>
-      Object(error)
-    )
+    const checked = await run(process.execPath, [...tsc], { cwd: project }).catch((error: unknown) => Object(error))
     expect(String(checked.stdout)).toBe("")
     // One after the other in one process, which loads the package once
     const script = `for (const name of ${JSON.stringify(examples)}) await import(\`./out/\${name}.js\`)`
@@ -359,5 +367,31 @@ describe("the package", () => {
       'layers alone: pk_test_, Shop, 0, [{"amount":0,"currency":"usd","source_types":{"card":0}}]',
       'mounted service: The shop, {"status":"ready"}'
     ])
+  }
+
+  it("type-checks in an embedding team's project, and runs the examples there", async () => {
+    writeFileSync(join(project, "package.json"), JSON.stringify({ name: "fresh", private: true, type: "module" }))
+    await embed(project, [compiler, singleThreaded])
+  })
+
+  it("does so with the oldest Effect 3 that its peers' ranges have, and with TypeScript 5.9", async () => {
+    const oldest = join(directory, "oldest")
+    cpSync(join(root, "test/package/oldest"), oldest, { recursive: true })
+    const { dependencies }: Pick<Manifest, "dependencies"> = JSON.parse(
+      readFileSync(join(oldest, "package.json"), "utf8")
+    )
+    for (const [name, range] of Object.entries(manifest.peerDependencies)) {
+      expect([name, range]).toEqual([name, expect.stringMatching(`^(\\^|>=)${dependencies[name]}( |$)`)])
+    }
+    await run("npm", ["ci", "--ignore-scripts", "--prefer-offline"], { cwd: oldest, env: npmEnvironment })
+    const modules = join(oldest, "node_modules")
+    await unpack(archive, modules)
+    const others = Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })
+    for (const name of [...others, "@types/node", "@types/pg"]) {
+      // As npm nests what is there for others, in a version of theirs
+      link(name, existsSync(join(modules, name)) ? join(modules, manifest.name, "node_modules") : modules)
+    }
+    // Declarations name a helper type of a newer Effect
+    await embed(oldest, [join(modules, "typescript/bin/tsc"), "--skipLibCheck"])
   })
 })

@@ -24,6 +24,25 @@ const receiver = readFileSync(join(examples, "receiver.mjs"), "utf8")
 const directory = mkdtempSync(join(tmpdir(), "connected-payments-webhooks-package-"))
 const project = join(directory, "project")
 
+/** As a team writes it: CommonJS, with Jest's own globals and another realm's buffers. */
+const jestTest = `const { createHmac } = require("node:crypto")
+const { fetchWebhookHandler, verifyWebhook, WebhookVerificationError } = require("connected-payments-webhooks")
+
+test("an event is verified and received", async () => {
+  const secret = "whsec_0123456789"
+  const body = JSON.stringify({ id: "svc_evt_1", type: "payment.succeeded", version: 1, created_at: new Date().toISOString(),
+    livemode: false, organization_id: "o", source: { provider: "stripe", event_id: "evt_1" }, data: {} })
+  const at = Math.floor(Date.now() / 1000)
+  const header = "t=" + at + ",v1=" + createHmac("sha256", secret).update(at + "." + body).digest("hex")
+  expect(verifyWebhook({ secret, header, body: new TextEncoder().encode(body).buffer }).id).toBe("svc_evt_1")
+  expect(() => verifyWebhook({ secret, header: "t=1", body })).toThrow(WebhookVerificationError)
+  const onEvent = jest.fn()
+  const request = new Request("http://shop.example/", { method: "POST", body, headers: { "service-signature": header } })
+  expect((await fetchWebhookHandler({ secret, onEvent })(request)).status).toBe(204)
+  expect(onEvent).toHaveBeenCalledTimes(1)
+})
+`
+
 const listens = (port: number) =>
   Effect.async<Option.Option<true>>((resume) => {
     const socket = connect(port, "127.0.0.1")
@@ -84,13 +103,21 @@ onService()("the package of the consumer's kit", (it) => {
     })
   )
 
-  it.effect("can be required where Node takes modules so", () =>
+  it.effect("can be required: by each Node as by 20.12, which requires no modules, and in a test of Jest 30", () =>
     Effect.promise(async () => {
-      // From Node 20.19 on
-      if (Reflect.get(process.features, "require_module") !== true) return
+      const old = process.allowedNodeEnvironmentFlags.has("--experimental-require-module")
+        ? ["--no-experimental-require-module"]
+        : []
       const cjs = `console.log(typeof require("connected-payments-webhooks").verifyWebhook)`
-      const required = await run(process.execPath, ["--input-type=commonjs", "-e", cjs], { cwd: project })
+      const required = await run(process.execPath, [...old, "--input-type=commonjs", "-e", cjs], { cwd: project })
       expect(required.stdout.trim()).toBe("function")
+      const tests = join(project, "tests")
+      mkdirSync(tests)
+      writeFileSync(join(tests, "package.json"), "{}")
+      writeFileSync(join(tests, "receiver.test.js"), jestTest)
+      const jest = join(root, "node_modules/jest/bin/jest.js")
+      const { stderr } = await run(process.execPath, [jest, "--rootDir", tests, "--ci", "--runInBand"], { cwd: tests })
+      expect(stderr).toMatch(/Tests: +1 passed, 1 total/)
     })
   )
 
@@ -136,29 +163,38 @@ onService()("the package of the consumer's kit", (it) => {
     expect(production.output.stderr).toMatch(/refused, wrong_environment: .*Check `livemode`/)
   })
 
-  it.effect("type-checks in a strict project, with the guides' receiver and recipe", () =>
-    Effect.promise(async () => {
-      for (const name of ["@types/node", "@types/pg", "pg-types", "pg-protocol"])
-        link(name, join(project, "node_modules"))
-      const strict = { strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true }
-      for (const [module, moduleResolution] of [
-        ["NodeNext", "NodeNext"],
-        ["ESNext", "Bundler"]
-      ]) {
-        const compilerOptions = { ...strict, module, moduleResolution, noEmit: true, allowJs: true, checkJs: true }
-        const config = { target: "ES2022", lib: ["ES2022"], types: ["node"], skipLibCheck: false, ...compilerOptions }
-        writeFileSync(
-          join(project, "tsconfig.json"),
-          JSON.stringify({ compilerOptions: config, include: ["receiver.mjs", "orders.ts"] })
-        )
-        cpSync(join(examples, "orders.ts"), join(project, "orders.ts"))
-        writeFileSync(join(project, "receiver.mjs"), receiver)
-        const compiler = join(root, "node_modules/typescript/bin/tsc")
-        const checked = await run(process.execPath, [compiler, "--singleThreaded"], { cwd: project }).catch((error) =>
-          Object(error)
-        )
-        expect(String(checked.stdout)).toBe("")
-      }
-    })
+  it.effect(
+    "type-checks in a strict project, with the guides' receiver and recipe",
+    () =>
+      Effect.promise(async () => {
+        for (const name of ["@types/node", "@types/pg", "pg-types", "pg-protocol"])
+          link(name, join(project, "node_modules"))
+        const strict = { strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true }
+        for (const [module, moduleResolution] of [
+          // Where modules can't be required: its types for CommonJS
+          ["Node16", "Node16"],
+          ["ESNext", "Bundler"]
+        ]) {
+          const compilerOptions = { ...strict, module, moduleResolution, noEmit: true, allowJs: true, checkJs: true }
+          const config = { target: "ES2022", lib: ["ES2022"], types: ["node"], skipLibCheck: false, ...compilerOptions }
+          writeFileSync(
+            join(project, "tsconfig.json"),
+            JSON.stringify({ compilerOptions: config, include: ["receiver.mjs", "orders.ts", "common.cts"] })
+          )
+          const used = "isKnownWebhookEvent(verifyWebhook({ secret: '', header: '', body: '' }))"
+          writeFileSync(
+            join(project, "common.cts"),
+            `import { isKnownWebhookEvent, verifyWebhook } from "connected-payments-webhooks"\nexport const known: boolean = ${used}\n`
+          )
+          cpSync(join(examples, "orders.ts"), join(project, "orders.ts"))
+          writeFileSync(join(project, "receiver.mjs"), receiver)
+          const compiler = join(root, "node_modules/typescript/bin/tsc")
+          const checked = await run(process.execPath, [compiler, "--singleThreaded"], { cwd: project }).catch((error) =>
+            Object(error)
+          )
+          expect(String(checked.stdout)).toBe("")
+        }
+      }),
+    60_000
   )
 })

@@ -1,19 +1,27 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { describe, expect, expectTypeOf, it } from "@effect/vitest"
+import type { ALBEvent, APIGatewayProxyEvent, APIGatewayProxyEventV2 } from "aws-lambda"
+import { Schema } from "effect"
+import type { OutboundEventData } from "../../src/destinations/publishing/OutboundEvents.ts"
 import { type EventData, EventType } from "../../src/events/Catalog.ts"
 import type { Envelope } from "../../src/events/Envelope.ts"
 import { webhookTypes, webhookTypesPath } from "../../src/surface/docs/WebhookTypes.ts"
 import {
   type CheckoutData,
+  fetchWebhookHandler,
   isKnownWebhookEvent,
   type KnownWebhookEvent,
+  koaWebhookHandler,
+  type LambdaWebhookEvent,
+  nodeWebhookHandler,
   type PaymentSucceededData,
   type UnknownWebhookEvent,
   verifyWebhook,
   type WebhookEvent,
   type WebhookEventData,
   type WebhookEventOf,
-  type WebhookEventType
+  type WebhookEventType,
+  type WebhookHandlerOptions
 } from "../../src/webhooks/index.ts"
 import { body, envelope, later, secret, sign } from "./Deliveries.ts"
 
@@ -55,6 +63,44 @@ describe("the kit's types", () => {
     const event = verifyWebhook({ body, header: sign(body), secret, now: later() })
     expect(seen(event)).toBe("payment.succeeded")
     expect(payment(event)).toBe("pi_1")
+  })
+})
+
+interface ShopEvents {
+  readonly "order.shipped": { readonly order_id: string }
+}
+
+describe("a sender's own types", () => {
+  it("are those of its catalog, and narrow beside the kit's", () => {
+    const order = { type: "order.shipped", description: "", data: Schema.Struct({ order_id: Schema.String }) } as const
+    const [free] = [{ type: "order.lost", description: "" }] as const
+    expectTypeOf<OutboundEventData<readonly [typeof order]>>().toEqualTypeOf<ShopEvents>()
+    expectTypeOf<OutboundEventData<readonly [typeof free]>["order.lost"]>().toEqualTypeOf<{
+      readonly [name: string]: unknown
+    }>()
+    const seen = (event: WebhookEvent<ShopEvents>): string | undefined => {
+      if (event.type === "payment.succeeded") expectTypeOf(event.data).toEqualTypeOf<PaymentSucceededData>()
+      if (isKnownWebhookEvent(event)) expectTypeOf(event).toEqualTypeOf<KnownWebhookEvent>()
+      return event.type === "order.shipped" ? event.data.order_id : undefined
+    }
+    const text = JSON.stringify({ ...envelope, type: "order.shipped", data: { order_id: "o-1" } })
+    expect(seen(verifyWebhook<ShopEvents>({ body: text, header: sign(text), secret, now: later() }))).toBe("o-1")
+    const { onEvent }: Pick<WebhookHandlerOptions<ShopEvents>, "onEvent"> = { onEvent: seen }
+    for (const make of [
+      nodeWebhookHandler<ShopEvents>,
+      koaWebhookHandler<ShopEvents>,
+      fetchWebhookHandler<ShopEvents>
+    ]) {
+      expect(make({ secret, onEvent })).toBeTypeOf("function")
+    }
+  })
+})
+
+describe("Lambda's events", () => {
+  it("are those of API Gateway and the load balancer, as their own types say", () => {
+    expectTypeOf<APIGatewayProxyEvent>().toExtend<LambdaWebhookEvent>()
+    expectTypeOf<APIGatewayProxyEventV2>().toExtend<LambdaWebhookEvent>()
+    expectTypeOf<ALBEvent>().toExtend<LambdaWebhookEvent>()
   })
 })
 

@@ -2,9 +2,15 @@ import { createServer, type RequestListener, request as sendRequest } from "node
 import { describe, expect, vi } from "@effect/vitest"
 import { Effect } from "effect"
 import express from "express"
+import fastify, { type FastifyInstance } from "fastify"
+import Koa from "koa"
 import {
   expressWebhookHandler,
+  fastifyWebhook,
   fetchWebhookHandler,
+  koaWebhookHandler,
+  type LambdaWebhookEvent,
+  lambdaWebhookHandler,
   nodeWebhookHandler,
   RetryWebhook,
   receiveWebhook,
@@ -72,6 +78,76 @@ const watched = (change: Partial<WebhookHandlerOptions> = {}): { seen: Seen; opt
   }
 }
 
+/** The event that API Gateway makes of a request, in both formats, with what the kit does not read left out. */
+const lambdaEvents = {
+  "1.0": (method, headers, text) => ({
+    resource: "/webhooks",
+    path: "/webhooks",
+    httpMethod: method,
+    headers: Object.fromEntries(headers),
+    multiValueHeaders: Object.fromEntries(headers.map(([name, value]) => [name, [value]])),
+    queryStringParameters: null,
+    requestContext: {
+      resourcePath: "/webhooks",
+      httpMethod: method,
+      stage: "prod",
+      identity: { sourceIp: "192.0.2.1" }
+    },
+    body: text,
+    isBase64Encoded: false
+  }),
+  "2.0": (method, headers, text) => ({
+    version: "2.0",
+    routeKey: "$default",
+    rawPath: "/webhooks",
+    headers: Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value])),
+    requestContext: { http: { method, path: "/webhooks", protocol: "HTTP/1.1" }, stage: "$default" },
+    ...(text === null ? {} : { body: Buffer.from(text).toString("base64") }),
+    isBase64Encoded: true
+  })
+} satisfies Record<
+  string,
+  (method: string, headers: ReadonlyArray<readonly [string, string]>, text: string | null) => LambdaWebhookEvent
+>
+
+const lambda = (format: keyof typeof lambdaEvents) => (options: WebhookHandlerOptions) => {
+  const handle = lambdaWebhookHandler(options)
+  const call = async (_url: string, { body, headers, method = "" }: RequestInit) => {
+    // As sent: format 1.0 keeps the case of names
+    const sent = [...new Headers(headers)].map(([name, value]) => [name.replace(/^s/, "S"), value] as const)
+    const answer = await handle(lambdaEvents[format](method, sent, typeof body === "string" ? body : null))
+    return new Response(answer.body === "" ? null : answer.body, {
+      status: answer.statusCode,
+      headers: { ...answer.headers }
+    })
+  }
+  return Effect.succeed(send(call, ""))
+}
+
+const serveFastify = (options: WebhookHandlerOptions, prepare: (app: FastifyInstance) => void = () => {}) => {
+  const app = fastify()
+  prepare(app)
+  app.register(fastifyWebhook(options), { prefix: "/webhooks" })
+  app.post("/orders", (request) => request.body)
+  return Effect.promise(async () => app.ready()).pipe(Effect.zipRight(serve(app.routing)))
+}
+
+/** Koa, with a middleware before the handler. */
+const serveKoa = (options: WebhookHandlerOptions, before: Koa.Middleware = (_, next) => next()) => {
+  const app = new Koa()
+  const receive = koaWebhookHandler(options)
+  app.use(before).use((context, next) => (context.path === "/webhooks" ? receive(context) : next()))
+  return serve(app.callback())
+}
+
+/** Reads Koa's body as body parsers do, which leave `body` and, some of them, the text. */
+const koaParser =
+  (keep: (text: string) => object): Koa.Middleware =>
+  async ({ req, request }, next) => {
+    Object.assign(request, keep(Buffer.concat(await req.toArray()).toString()))
+    await next()
+  }
+
 const adapters = {
   "Node's http": (options: WebhookHandlerOptions) =>
     Effect.map(serve(nodeWebhookHandler(options)), (url) => send(fetch, url)),
@@ -103,6 +179,18 @@ const adapters = {
     app.use(expressWebhookHandler(options))
     return Effect.map(serve(app), (url) => send(fetch, url))
   },
+  Fastify: (options: WebhookHandlerOptions) => Effect.map(serveFastify(options), (url) => send(fetch, url)),
+  Koa: (options: WebhookHandlerOptions) => Effect.map(serveKoa(options), (url) => send(fetch, url)),
+  "Koa, behind a parser that keeps the text": (options: WebhookHandlerOptions) =>
+    Effect.map(
+      serveKoa(
+        options,
+        koaParser((rawBody) => ({ rawBody, body: { parsed: "by the parser" } }))
+      ),
+      (url) => send(fetch, url)
+    ),
+  "Lambda by API Gateway's format 1.0": lambda("1.0"),
+  "Lambda by API Gateway's format 2.0, in base64": lambda("2.0"),
   "Fetch's Request": (options: WebhookHandlerOptions) => {
     const handle = fetchWebhookHandler(options)
     return Effect.succeed(send((url, init) => handle(new Request(url, init)), "http://consumer.example/webhooks"))
@@ -202,16 +290,49 @@ describe.each(Object.entries(adapters))("a receiving endpoint on %s", (_, start)
   })
 })
 
-describe("a body that a JSON parser has read", () => {
-  it.scopedLive("is a failure that says what to change, and the service is asked to come again", function* () {
+describe("a body that a parser has read", () => {
+  it.scopedLive.each([
+    [
+      "Express",
+      (options: WebhookHandlerOptions) =>
+        serve(express().use(express.json()).post("/webhooks", expressWebhookHandler(options)))
+    ],
+    [
+      "Fastify",
+      (options: WebhookHandlerOptions) =>
+        serveFastify(options, (app) => {
+          app.addHook("preParsing", async (_request, _reply, payload) => {
+            await payload.toArray()
+            return payload
+          })
+        })
+    ],
+    [
+      "Koa",
+      (options: WebhookHandlerOptions) =>
+        serveKoa(
+          options,
+          koaParser((text) => ({ body: JSON.parse(text) }))
+        )
+    ]
+  ] as const)(
+    "is a failure on %s that says what to change, and the service is asked to come again",
+    function* ([_, start]) {
+      const { options, seen } = watched()
+      expect((yield* Effect.flatMap(start(options), (url) => send(fetch, url)())).status).toBe(500)
+      expect(seen.errors).toEqual([expect.any(TypeError)])
+      expect(String(seen.errors[0])).toMatch(/express\.json\(\).*before that parser.*express\.raw/)
+      expect([seen.events, seen.refused]).toEqual([[], []])
+    }
+  )
+
+  it("is one on Lambda too", async () => {
     const { options, seen } = watched()
-    const app = express()
-    app.use(express.json())
-    app.post("/webhooks", expressWebhookHandler(options))
-    expect((yield* Effect.flatMap(serve(app), (url) => send(fetch, url)())).status).toBe(500)
-    expect(seen.errors).toEqual([expect.any(TypeError)])
-    expect(String(seen.errors[0])).toMatch(/express\.json\(\).*before that parser.*express\.raw/)
-    expect([seen.events, seen.refused]).toEqual([[], []])
+    const event = lambdaEvents["1.0"]("POST", [["service-signature", signNow(body)]], body)
+    // As httpJsonBodyParser leaves it
+    const answer = await Reflect.apply(lambdaWebhookHandler(options), undefined, [{ ...event, body: envelope }])
+    expect(answer).toMatchObject({ statusCode: 500, body: '{"error":"not_processed"}' })
+    expect(String(seen.errors[0])).toMatch(/^TypeError: .*httpJsonBodyParser/)
   })
 
   it("is a TypeError of Fetch's adapter too", async () => {
@@ -219,6 +340,54 @@ describe("a body that a JSON parser has read", () => {
     const request = new Request("http://consumer.example/", { method: "POST", body, headers })
     await request.json()
     await expect(verifyFetchWebhook(request, { secret })).rejects.toThrow(/request\.json\(\)/)
+  })
+})
+
+describe("a Lambda function", () => {
+  const receiving = (change: Partial<LambdaWebhookEvent> & { readonly isBase64Encoded?: boolean }, max = 300_000) => {
+    const { options, seen } = watched({ maxBodyBytes: max })
+    const event = lambdaEvents["1.0"]("POST", [["Service-Signature", signNow(body)]], body)
+    return lambdaWebhookHandler(options)({ ...event, ...change }).then(({ statusCode }) => [
+      statusCode,
+      seen.refused.join()
+    ])
+  }
+  const base64 = Buffer.from(body).toString("base64")
+  const header = signNow(body)
+
+  it.each([
+    ["whose base64 flag is missing", { body: base64 }, [204, ""]],
+    ["whose base64 flag is set for text", { isBase64Encoded: true }, [204, ""]],
+    ["without a body", { body: null }, [400, "signature_mismatch"]],
+    ["with neither text nor base64", { body: "\u0000é=" }, [400, "signature_mismatch"]],
+    ["without headers", { headers: null, multiValueHeaders: null }, [400, "missing_header"]],
+    [
+      "with the headers of a load balancer",
+      { headers: null, multiValueHeaders: { "service-signature": [header] } },
+      [204, ""]
+    ],
+    [
+      "with a repeated signature",
+      { multiValueHeaders: { "service-signature": [header, header] } },
+      [400, "malformed_header"]
+    ],
+    [
+      "with a repeated signature in format 2.0",
+      { multiValueHeaders: null, headers: { "service-signature": `${header},${header}` } },
+      [400, "malformed_header"]
+    ],
+    ["too large once it is decoded", { body: Buffer.alloc(300_001, "{").toString("base64") }, [413, "body_too_large"]],
+    ["of no HTTP request", { httpMethod: undefined }, [405, ""]]
+  ] as const)("answers an event %s", async (_, change, expected) => {
+    expect(await Reflect.apply(receiving, undefined, [change])).toEqual(expected)
+  })
+})
+
+describe("a Fastify app", () => {
+  it.scopedLive("keeps its own body parser beside the kit's route", function* () {
+    const url = yield* serveFastify(watched().options)
+    const order = yield* send(fetch, url.replace("/webhooks", "/orders"))({ body: '{"id":4711}' })
+    expect([order.status, order.text]).toEqual([200, '{"id":4711}'])
   })
 })
 
@@ -233,7 +402,14 @@ describe("a handler", () => {
     ["an onRefused that can't be called", { onRefused: true }]
   ])("is not made with %s", (_, change) => {
     const { options } = watched()
-    for (const make of [nodeWebhookHandler, expressWebhookHandler, fetchWebhookHandler]) {
+    for (const make of [
+      nodeWebhookHandler,
+      expressWebhookHandler,
+      fastifyWebhook,
+      koaWebhookHandler,
+      lambdaWebhookHandler,
+      fetchWebhookHandler
+    ]) {
       // As a consumer without types writes it
       expect(() => Reflect.apply(make, undefined, [{ ...options, ...change }])).toThrow(TypeError)
     }

@@ -21,6 +21,15 @@ class StepFailed extends Error {}
 /** The service, once it is started: it must not outlive this process. */
 let service: ChildProcess | undefined
 
+/** Ends the service and removes its directory if this process is killed: its input ends with this process. */
+let watcher: ChildProcess | undefined
+
+/** Stops process `$0` once the input ends, and removes the directory `$1`. */
+const watchScript = `cat
+kill -INT "$0"
+for _ in $(seq 200); do kill -0 "$0" || break; sleep 0.1; done
+rm -rf "$1"`
+
 /** Rejects when this process gets a signal to stop, or when nobody reads its output any more. */
 const stopped = new Promise<never>((_, reject) => {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
@@ -77,6 +86,12 @@ const startService = async (directory: string): Promise<LocalFile> => {
     stdio: ["ignore", "ignore", "pipe"]
   })
   service = started
+  watcher = spawn("/bin/sh", ["-c", watchScript, String(started.pid), directory], {
+    detached: true,
+    stdio: ["pipe", "ignore", "ignore"]
+  })
+  // Without a shell, what a killed process leaves stays
+  watcher.on("error", () => {})
   let log = ""
   started.stderr?.on("data", (chunk: Buffer) => {
     log = (log + chunk.toString()).slice(-4000)
@@ -99,6 +114,7 @@ const stopService = async () => {
     service.kill("SIGINT")
     await ended
   }
+  watcher?.kill("SIGKILL")
 }
 
 type Json = Readonly<Record<string, unknown>>

@@ -43,17 +43,24 @@ export interface OutboundEvent extends Tenant {
 }
 
 /**
- * An event of one catalog. Its `data` has the type of the catalog's schema for its `type`, or is any JSON object if the
- * catalog has none. The catalog's types must be literals: declare it `as const`.
+ * What `data` holds for each type of a catalog: the type of its schema, or any JSON object if it has none. The catalog's
+ * types must be literals: declare it `as const`. Receivers pass it to the kit: `verifyWebhook<ShopEvents>({ … })`.
  */
+export type OutboundEventData<Catalog extends ReadonlyArray<CatalogEntry>> = {
+  readonly [Entry in Catalog[number] as Entry["type"]]: DataOf<Entry>
+}
+
+type DataOf<Entry> = Entry extends { readonly data: Schema.Schema<infer Value, infer _Encoded> }
+  ? Value
+  : OutboundEvent["data"]
+
+/** An event of one catalog. */
 export type OutboundEventOf<Catalog extends ReadonlyArray<CatalogEntry>> = EventOfEntry<Catalog[number]>
 
 type EventOfEntry<Entry extends CatalogEntry> = Entry extends CatalogEntry
   ? Omit<OutboundEvent, "type" | "data"> & {
       readonly type: Entry["type"]
-      readonly data: Entry extends { readonly data: Schema.Schema<infer Value, infer _Encoded> }
-        ? Value
-        : OutboundEvent["data"]
+      readonly data: DataOf<Entry>
     }
   : never
 
@@ -198,9 +205,8 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
     skipped,
     duplicate: !isNew
   })
-  /** Publishes within the caller's transaction. Nothing may be sent before that commits. */
-  const publishWithin = (event: OutboundEvent) =>
-    Effect.zipLeft(Effect.map(transaction(parts.sql)(store(event, null)), publishedOf), parts.announce)
+  /** Publishes within the caller's transaction. Nothing may be sent, and no worker is woken, before that commits. */
+  const publishWithin = (event: OutboundEvent) => Effect.map(transaction(parts.sql)(store(event, null)), publishedOf)
   /** Publishes in a transaction of its own, which may be retried. The worker gets its deliveries after the commit. */
   const publishAlone = (event: OutboundEvent) =>
     // Otherwise an interruption during the commit would leave committed deliveries under a lease that nobody uses

@@ -1,6 +1,5 @@
 import { Effect } from "effect"
-import { authenticate, isAnotherPlatforms } from "../Authentication.ts"
-import { connectedAccount } from "../Connections.ts"
+import { authenticate, connectedAccount, isAnotherPlatforms } from "../Authentication.ts"
 import { type Faults, suffer } from "../control/Faults.ts"
 import type { EmulatorError } from "../EmulatorError.ts"
 import { type HttpReply, type HttpRequest, jsonReply, segmentsOf } from "../Http.ts"

@@ -1,6 +1,6 @@
 import { Effect, ParseResult, Schema } from "effect"
-import type { WordsOf } from "../Nulls.ts"
 import { invalid, type ProviderError, refuse } from "../ProviderError.ts"
+import type { WordsOf } from "../Records.ts"
 import type { FormInput } from "./Form.ts"
 
 /** Annotation of a parameter's schema: the provider's error code for refused values. */

@@ -1,8 +1,7 @@
 import { Effect, Schema } from "effect"
 import * as Params from "../api/Params.ts"
-import { nulls } from "../Nulls.ts"
 import { type ProviderError, refuse } from "../ProviderError.ts"
-import type { Session } from "../Records.ts"
+import { nulls, type Session } from "../Records.ts"
 
 const alphanumeric = (max: number) => Params.matching(new RegExp(`^[a-zA-Z0-9]{1,${max}}$`), "alphanumeric text")
 

@@ -13,13 +13,11 @@ import { amountForm, amountIn, digitsOf } from "../Money.ts"
 import { invalid, type ProviderError } from "../ProviderError.ts"
 import type { PaymentLink, Session } from "../Records.ts"
 import { expireSession, isOverdue } from "../resources/CheckoutSessions.ts"
-import { isOpen } from "../resources/PaymentLinks.ts"
+import { isOpen, openPaymentLink } from "../resources/PaymentLinks.ts"
 import { type Service, transactNow } from "../Service.ts"
 import type { Transaction } from "../store/Store.ts"
-import { closedLink } from "./LinkPage.ts"
 import { checkoutPage } from "./PageHtml.ts"
-import { messagePage } from "./PageLayout.ts"
-import { htmlReply, messageReply, redirect } from "./PageReplies.ts"
+import { htmlReply, messagePage, messageReply, redirect } from "./PageLayout.ts"
 
 const submission = Schema.Struct({
   action: Params.oneOf("pay", "decline", "apply", "boleto", "pix"),
@@ -207,3 +205,31 @@ export const expireOverdue = (service: Service): Effect.Effect<void, EmulatorErr
       }
     })
   )
+
+const unknownLink = messageReply(404, "Not found", "There is no such payment link.")
+
+const closedLink = ({ inactive_message }: PaymentLink): HttpReply =>
+  messageReply(410, "Closed", inactive_message ?? "This payment link is no longer active.")
+
+export const linkPage =
+  (service: Service) =>
+  (request: HttpRequest, id: string): Effect.Effect<HttpReply, EmulatorError> => {
+    if (request.method !== "GET") return Effect.succeed(messageReply(405, "Not allowed", "Use GET."))
+    return transactNow(service.store, (transaction, now) =>
+      Effect.sync(() => {
+        const account = transaction
+          .scopes()
+          .find((scope) => transaction.in(scope).get("payment_link", id) !== undefined)
+        const link = account === undefined ? undefined : transaction.in(account).get("payment_link", id)
+        if (account === undefined || link === undefined) return unknownLink
+        if (!isOpen(link)) return closedLink(link)
+        const session = openPaymentLink(
+          requestContext(service, transaction, { account, now, requestId: request.id }),
+          link
+        )
+        return session === undefined || session.url === null
+          ? unknownLink
+          : redirect(session.url, "Checkout", "On to the checkout.")
+      })
+    )
+  }

@@ -1,10 +1,9 @@
 import { Effect, Schema } from "effect"
-import { authenticate } from "../Authentication.ts"
+import { authenticate, connectedAccount, isConnected } from "../Authentication.ts"
 import { type FormInput, parseForm } from "../api/Form.ts"
 import { newestFirst } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import { requestContext } from "../api/Route.ts"
-import { connectedAccount, isConnected } from "../Connections.ts"
 import type { EmulatorError } from "../EmulatorError.ts"
 import { type HttpReply, type HttpRequest, jsonReply } from "../Http.ts"
 import { newId, platformApplicationId } from "../Ids.ts"
@@ -15,7 +14,7 @@ import { type Service, transactNow } from "../Service.ts"
 import type { Transaction } from "../store/Store.ts"
 import { deauthorize } from "../triggers/AccountTriggers.ts"
 import { consentPage } from "./OwnerPages.ts"
-import { htmlReply, messageReply, redirect } from "./PageReplies.ts"
+import { htmlReply, messageReply, redirect } from "./PageLayout.ts"
 
 const lifetime = 5 * 60
 

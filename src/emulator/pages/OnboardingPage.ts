@@ -1,8 +1,8 @@
 import { Effect, Schema } from "effect"
+import { connectedAccount } from "../Authentication.ts"
 import { parseForm } from "../api/Form.ts"
 import * as Params from "../api/Params.ts"
 import { type RequestContext, requestContext } from "../api/Route.ts"
-import { connectedAccount } from "../Connections.ts"
 import { changedAccount } from "../control/AccountChanges.ts"
 import type { EmulatorError } from "../EmulatorError.ts"
 import type { HttpReply, HttpRequest } from "../Http.ts"
@@ -10,7 +10,7 @@ import { newUrlToken } from "../Ids.ts"
 import type { Account, OnboardingVisit } from "../Records.ts"
 import { type Service, transactNow } from "../Service.ts"
 import { maxBusinessName, onboardingPage } from "./OwnerPages.ts"
-import { htmlReply, messageReply, redirect } from "./PageReplies.ts"
+import { htmlReply, messageReply, redirect } from "./PageLayout.ts"
 
 const submission = Schema.Struct({
   action: Params.oneOf("finish", "partial", "leave"),

@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
+import { connectedAccount } from "../Authentication.ts"
 import * as Params from "../api/Params.ts"
 import { type RequestContext, type Route, route } from "../api/Route.ts"
-import { connectedAccount } from "../Connections.ts"
 import { newUrlToken } from "../Ids.ts"
 import { accountInvalid, invalid } from "../ProviderError.ts"
 

@@ -3,8 +3,7 @@ import { pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import type { Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { nulls } from "../Nulls.ts"
-import type { Charge, PaymentIntent } from "../Records.ts"
+import { type Charge, nulls, type PaymentIntent } from "../Records.ts"
 import { resource } from "./Resource.ts"
 
 /** The card network's answer: approved, or declined without a reason. */

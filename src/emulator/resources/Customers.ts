@@ -3,8 +3,7 @@ import { pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import type { RequestContext, Route } from "../api/Route.ts"
 import { newCode, newId } from "../Ids.ts"
-import { nulls } from "../Nulls.ts"
-import type { Customer } from "../Records.ts"
+import { type Customer, nulls } from "../Records.ts"
 import { resource } from "./Resource.ts"
 
 /** Creates the customer for a payer. Event: `customer.created`. */

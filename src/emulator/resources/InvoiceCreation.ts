@@ -1,8 +1,15 @@
 import { storedList } from "../api/Lists.ts"
 import type { RequestContext } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { nulls } from "../Nulls.ts"
-import type { Customer, Invoice, InvoiceLine, InvoicePayment, LineItem, Subscription } from "../Records.ts"
+import {
+  type Customer,
+  type Invoice,
+  type InvoiceLine,
+  type InvoicePayment,
+  type LineItem,
+  nulls,
+  type Subscription
+} from "../Records.ts"
 import { sumOf } from "./Sales.ts"
 
 interface InvoiceTerms {

@@ -3,9 +3,8 @@ import { newestFirst, page, pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import { type RequestContext, type Route, route } from "../api/Route.ts"
 import { newClientSecret, newId } from "../Ids.ts"
-import { nulls } from "../Nulls.ts"
 import { invalid } from "../ProviderError.ts"
-import type { PaymentIntent, PaymentIntentData } from "../Records.ts"
+import { nulls, type PaymentIntent, type PaymentIntentData } from "../Records.ts"
 import { resource } from "./Resource.ts"
 
 interface PaymentTerms {

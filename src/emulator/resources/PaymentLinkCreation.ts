@@ -2,9 +2,8 @@ import { Effect, Schema } from "effect"
 import * as Params from "../api/Params.ts"
 import type { RequestContext } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { nulls } from "../Nulls.ts"
 import { type Check, invalid, type ProviderError } from "../ProviderError.ts"
-import type { LineItem, PaymentLink } from "../Records.ts"
+import { type LineItem, nulls, type PaymentLink } from "../Records.ts"
 import {
   checkTotal,
   isRecurring,

@@ -3,9 +3,8 @@ import { lineAmount, maximumCharge, minimumCharge } from "../Amounts.ts"
 import * as Params from "../api/Params.ts"
 import type { RequestContext } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { nulls } from "../Nulls.ts"
 import { type Check, invalid, type ProviderError, resourceMissing } from "../ProviderError.ts"
-import type { LineItem, Order, Price, Product } from "../Records.ts"
+import { type LineItem, nulls, type Order, type Price, type Product } from "../Records.ts"
 
 export interface ItemParams {
   readonly price: string

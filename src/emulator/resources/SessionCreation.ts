@@ -3,9 +3,8 @@ import * as Params from "../api/Params.ts"
 import type { RequestContext } from "../api/Route.ts"
 import { checkCustomFields, collectionParams, customFieldsOf } from "../checkout/CustomFields.ts"
 import { newId } from "../Ids.ts"
-import { nulls } from "../Nulls.ts"
 import { type Check, invalid, refuse } from "../ProviderError.ts"
-import type { Session } from "../Records.ts"
+import { nulls, type Session } from "../Records.ts"
 import {
   checkMinimum,
   checkTotal,

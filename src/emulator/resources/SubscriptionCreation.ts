@@ -2,17 +2,17 @@ import { storedList } from "../api/Lists.ts"
 import type { RequestContext } from "../api/Route.ts"
 import { addDays, addMonths, periodEnd } from "../checkout/Calendar.ts"
 import { newId } from "../Ids.ts"
-import { nulls } from "../Nulls.ts"
-import type {
-  Coupon,
-  Customer,
-  Discount,
-  LineItem,
-  Order,
-  Price,
-  Session,
-  Subscription,
-  SubscriptionItem
+import {
+  type Coupon,
+  type Customer,
+  type Discount,
+  type LineItem,
+  nulls,
+  type Order,
+  type Price,
+  type Session,
+  type Subscription,
+  type SubscriptionItem
 } from "../Records.ts"
 import { issuedBySelf } from "./Sales.ts"
 

@@ -12,6 +12,7 @@ import {
   type Endpoints,
   momentMillis,
   placesAside,
+  usualMost,
   type WorkerOptions
 } from "../worker/Endpoints.ts"
 import { type EndedAttempt, makeAttemptReports } from "./AttemptReports.ts"
@@ -48,6 +49,8 @@ export class Attempts {
   /** Counts of attempts aside, and of attempts in flight that are not aside. */
   #aside = 0
   #inFlight = 0
+  /** How many have begun in this turn of the event loop: no more than `usualMost` of endpoints with some in flight. */
+  #begunInTurn = 0
   readonly #young = new Deadlines(momentMillis)
 
   private constructor(
@@ -121,8 +124,12 @@ export class Attempts {
   #place(waiting: AttemptInFlight): void {
     const { aside, endpoint } = waiting
     if (endpoint.inFlight >= this.#endpoints.capOf(endpoint)) endpoint.waiting.push(waiting)
-    else if (aside || endpoint.inFlight === 0 || this.#inFlight < this.#concurrency) this.#begin(waiting)
+    else if (aside || endpoint.inFlight === 0 || this.#hasPlace) this.#begin(waiting)
     else this.#waiting.push(waiting)
+  }
+
+  get #hasPlace(): boolean {
+    return this.#inFlight < this.#concurrency && this.#begunInTurn < usualMost
   }
 
   /** Removes and returns all waiting deliveries, or those to one endpoint; no attempt is made for them. */
@@ -142,6 +149,8 @@ export class Attempts {
   #begin(attempt: AttemptInFlight): void {
     attempt.endpoint.inFlight += 1
     if (!attempt.aside) this.#inFlight += 1
+    if (this.#begunInTurn === 0) setImmediate(this.#nextTurn)
+    this.#begunInTurn += 1
     attempt.begunAt = performance.now()
     this.#young.add(attempt)
     this.#pool.run(attempt)
@@ -178,7 +187,6 @@ export class Attempts {
     this.#goOn()
   }
 
-  /** Frees the attempt's place. */
   #end(attempt: AttemptInFlight, timedOut: boolean): void {
     if (attempt.ended) return
     attempt.ended = true
@@ -199,12 +207,18 @@ export class Attempts {
     this.#goOn()
   }
 
+  /** Begins those that wait for any place; as many in a turn of the event loop as leave it time for other work. */
   #goOn(): void {
-    while (this.#inFlight < this.#concurrency) {
+    while (this.#hasPlace) {
       const next = this.#waiting.shift()
       if (next === undefined) return
       this.#place(next)
     }
+  }
+
+  readonly #nextTurn = (): void => {
+    this.#begunInTurn = 0
+    this.#goOn()
   }
 }
 
@@ -265,7 +279,6 @@ export const makeAttempt =
     })
   }
 
-/** Options of an `AttemptPool`. */
 export interface AttemptPoolOptions<Attempt, End> {
   /** How many idle fibers are kept. */
   readonly keep: number

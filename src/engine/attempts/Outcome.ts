@@ -55,7 +55,6 @@ export const AttemptErrorCode = Schema.Literal(
   description: "Why a delivery attempt did not succeed"
 })
 
-/** See the schema of the same name. */
 export type AttemptErrorCode = typeof AttemptErrorCode.Type
 
 /** The codes whose HTTP status alone decides whether the delivery is retried. */
@@ -68,7 +67,6 @@ const refusedCodes: ReadonlyMap<unknown, StatusErrorCode> = new Map(
 /** The code for the value that a consumer sent in `refusedHeaderName`. Any other value has no code and is not kept. */
 export const refusedCode = (header: unknown): StatusErrorCode | undefined => refusedCodes.get(header)
 
-/** Whether the HTTP status, rather than the code, decides on a retry. */
 export const isStatusErrorCode = (code: AttemptErrorCode): code is StatusErrorCode =>
   code === "http_error" || code.startsWith("consumer_refused_")
 
@@ -132,7 +130,6 @@ export const automaticAttempts = Schedule.fromDelays(...automaticDelays).pipe(Sc
 
 const jitteredDelays = Schedule.delays(automaticAttempts)
 
-/** The input of `nextDelay`. */
 export interface AttemptsSoFar {
   /** How many attempts were made: the number of the one that just failed, or 0 before the first. */
   readonly attemptNumber: number
@@ -238,7 +235,6 @@ export const parseRetryAfter = (header: string, now: Date): Duration.Duration | 
  * also implemented in SQL; tests compare the two.
  */
 
-/** The input that determines a delivery's next state. */
 export interface DeliveryStatus {
   readonly state: DeliveryState
   /** How many attempts were made, including one in progress: 0 to `maxAttempts`. */
@@ -249,7 +245,6 @@ export interface DeliveryStatus {
   readonly trigger: AttemptTrigger
 }
 
-/** Whether another automatic attempt may follow this one. */
 const mayTryAgain = ({ attemptCount, interrupted, trigger }: Omit<DeliveryStatus, "state">): boolean =>
   trigger === "automatic" && attemptCount - interrupted < maxAutomaticAttempts
 
@@ -265,9 +260,7 @@ export const afterAttempt = (
   return verdict === "retry" ? (mayTryAgain(delivery) ? "queued" : "failed") : verdict
 }
 
-/** The input that decides whether a delivery can be re-sent. */
 export interface ResendCandidate extends Pick<DeliveryStatus, "state" | "attemptCount"> {
-  /** Milliseconds since the delivery's creation. */
   readonly ageMillis: number
   readonly endpointDeleted: boolean
 }
@@ -287,7 +280,6 @@ export const resendRefusal = (delivery: ResendCandidate): Option.Option<ResendRe
     : Option.none()
 }
 
-/** The next state of a delivery after an attempt. */
 export type NextStep =
   | { readonly state: "delivered" | "failed" }
   | { readonly state: "queued"; readonly delay: Duration.Duration }

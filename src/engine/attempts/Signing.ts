@@ -100,7 +100,6 @@ export const secretContext = (tenant: Tenant, secretId: string): string =>
 
 /** Creates the signatures that consumers verify (contract 8): the service's own form, and that of Standard Webhooks. */
 
-/** The input of `signatureHeaders`. */
 export interface SignatureInput {
   /** The id of the event in the body, the same in each attempt. */
   readonly eventId: string
@@ -187,14 +186,12 @@ interface Known {
   readonly readAt: number
 }
 
-/** The URL and secrets of an attempt. */
 export interface SigningDestination {
   readonly url: string
   /** Newest first. */
   readonly secrets: NonEmptyReadonlyArray<Redacted.Redacted>
 }
 
-/** A worker's cache of destinations. */
 export class Destinations {
   readonly #queue: Context.Tag.Service<Queue>
   readonly #cipher: Context.Tag.Service<Cipher>

@@ -8,8 +8,6 @@ import type { RunStatement } from "../../platform/storage/Statements.ts"
 import { automaticDelays, jitter, maxAbandoned, maxAttempts } from "../attempts/Outcome.ts"
 import type { AttemptTrigger, LeasedDelivery } from "./Enqueue.ts"
 
-/** Claims: their options and results, and the form of these in the database. */
-
 /** A claimed delivery, with everything its attempt needs except the data shared by endpoint: see `Destination`. */
 export interface ClaimedDelivery extends Tenant {
   readonly id: DeliveryId
@@ -36,7 +34,6 @@ export interface ClaimedDelivery extends Tenant {
   readonly traceparent: string | null
 }
 
-/** The data shared by all deliveries to an endpoint. */
 export interface Destination {
   readonly url: string
   /** Deleted: its secrets are erased, and nothing more is sent to it. */
@@ -51,7 +48,6 @@ export interface StoredSecret {
   readonly retiredAt: number | null
 }
 
-/** The result of a claim, and the state of the queue. */
 export interface Claim {
   readonly deliveries: ReadonlyArray<ClaimedDelivery>
   /** Milliseconds until the next delivery comes due that is not due yet; null if there is none. */
@@ -64,7 +60,7 @@ export interface Claim {
   readonly askedFor: ReadonlyMap<EndpointId, QueuePlace>
 }
 
-/** A place in the queue: a time, as the database writes it. */
+/** A time, as the database writes it. */
 export type QueuePlace = string
 
 /** The place before all others. */
@@ -79,7 +75,6 @@ export interface AskedFor {
 }
 
 export interface ClaimOptions {
-  /** Never more than this many are claimed. */
   readonly limit: number
   readonly lease: Duration.Duration
   /** Attempts in flight per endpoint, including those of `inFlight`. */
@@ -97,18 +92,18 @@ export interface ClaimOptions {
   /** Where to start the search for the oldest. Default `queueStart`. */
   readonly from?: QueuePlace
   readonly leftOut?: ReadonlyArray<EndpointId>
+  /** Whether it steps over endpoints at their cap that are not left out: then it looks at a bounded number of rows. */
+  readonly hides?: boolean
   /** Endpoints among those left out that are looked up separately. */
   readonly askedFor?: ReadonlyArray<AskedFor>
 }
 
-/** A claim's summary, the first row of its result. */
 interface ClaimSummary {
   readonly claimedAt: number
   /** Of today's table of deliveries. */
   readonly pages: number
   /** Of the queue. */
   readonly queuePages: number
-  /** How many interrupted attempts were recorded. */
   readonly interrupted: number
   readonly more: boolean
   readonly place: QueuePlace
@@ -271,8 +266,11 @@ const fourfolds = (pages: number): number => Math.floor(Math.log2(pages + 1) / 2
 /** How many due rows a claim looks at, as a multiple of its limit, to pick fairly across endpoints. */
 const windowFactor = 2
 
-/** How many rows a claim of the newest looks at, whatever its limit, and their maximum age. */
-const newestWindow = 1024
+/**
+ * How many rows a claim looks at, whatever its limit, that takes the newest, or steps over endpoints at their cap: all that
+ * is due may be theirs. And the maximum age of the newest.
+ */
+const mostLooked = 1024
 const newestAge = "5 seconds"
 
 /**
@@ -289,12 +287,7 @@ const cutOff = "(lease IS NOT NULL AND lease <> ALL (ARRAY(SELECT lease FROM unc
 const itself = <A>(value: A): A => value
 
 /** Due rows that may be claimed besides those of the endpoints asked for; at most `window` rows. */
-const lookedAt = (
-  sql: SqlClient.SqlClient,
-  { from = queueStart, look }: ClaimOptions,
-  out: ReadonlyArray<EndpointId>,
-  window: number
-) => {
+const lookedAt = (sql: SqlClient.SqlClient, { look }: ClaimOptions, out: ReadonlyArray<EndpointId>, window: number) => {
   // Not `= ANY`, which compares one by one: there may be thousands
   const free = sql`CASE WHEN leased_until IS NULL OR leased_until <= now()
     THEN endpoint_id NOT IN (SELECT unnest(${arrayOf(out, itself)}::uuid[])) END`
@@ -303,54 +296,36 @@ const lookedAt = (
         SELECT tid, endpoint_id, next_attempt_at FROM (
           SELECT ctid AS tid, endpoint_id, next_attempt_at, leased_until FROM payments.delivery_queue
           WHERE next_attempt_at >= ANY (ARRAY[now() - ${newestAge}::interval]) AND next_attempt_at <= now()
-          ORDER BY next_attempt_at DESC LIMIT ${newestWindow}
+          ORDER BY next_attempt_at DESC LIMIT ${mostLooked}
         ) AS newest
         WHERE ${free}
         ORDER BY next_attempt_at DESC LIMIT ${window}`
     : sql`
-        SELECT ctid AS tid, endpoint_id, next_attempt_at FROM payments.delivery_queue
-        WHERE next_attempt_at >= ANY (ARRAY[${from}::timestamptz]) AND next_attempt_at <= now() AND ${free}
-        ORDER BY next_attempt_at LIMIT ${window}`
+        SELECT tid, endpoint_id, next_attempt_at FROM looked WHERE ${free} ORDER BY next_attempt_at LIMIT ${window}`
 }
 
-/**
- * The claim: a statement that leases due deliveries and returns everything their attempts need, then one that confirms
- * that this arrived. Attempts begin after that, so a claim that was abandoned unconfirmed has sent nothing, and takes no
- * attempt. One abandoned later takes an attempt, `interrupted`.
- *
- * Deliveries of dead workers are claimed again, delayed as long as before the automatic attempt of the same number, or
- * given up after `maxAbandoned` abandoned claims, confirmed or not, the last of which is listed as `interrupted`.
- * Abandoned claims use up none of the automatic attempts, and don't end a manual one. Deliveries of deleted endpoints
- * are not claimed.
- *
- * Conditions are written so that the planner has no choice but to follow the index in its order and stop at the limit:
- * it knows little about a table that is empty one minute and full the next. It expects a range written as `>=` and `<=`
- * to hold few rows, and would read them all and then sort; `>= ANY` of one value means the same and avoids that. With a
- * range of whole rows and the matching order, only the index of that order is used.
- */
-export const makeClaim =
-  (sql: SqlClient.SqlClient, run: RunStatement, plans: Plans) =>
-  (options: ClaimOptions): Effect.Effect<Claim, SqlError.SqlError> => {
-    const interrupted = sql.literal(cutOff)
-    const usedUp = sql.literal(
-      `(lease IS NOT NULL AND (abandoned >= ${maxAbandoned - 1} OR attempt_count >= ${maxAttempts} AND ${cutOff}))`
-    )
-    const rests = sql.literal(`GREATEST(${abandonedFor}, ${deletedFor}) > 0`)
-    const { askedFor = [], caps, leftOut = [], perEndpoint, perNewcomer = perEndpoint } = options
-    const capOf = (id: EndpointId) => caps?.get(id) ?? perEndpoint
-    const out = new Set(leftOut)
-    for (const [id, count] of options.inFlight) if (count >= capOf(id)) out.add(id)
-    // Endpoints left out and not asked for can't be found. There may be hundreds of them, and hundreds of claims a
-    // second
-    const asked = new Set(askedFor.map(({ endpointId }) => endpointId))
-    const busy = Array.from(options.inFlight).filter(([id]) => !out.has(id) || asked.has(id))
-    const window = options.look === "asked" ? 0 : options.limit * windowFactor
-    return Effect.suspend(() => {
-      const lease = v7()
-      const claim = Effect.map(
-        run(
-          sql<ClaimRow>`
-      ${plans.mark} WITH next AS MATERIALIZED (${lookedAt(sql, options, [...out], window)}
+/** The part `chosen` of a claim, and those before it: which due rows it takes, and what the summary tells of them. */
+const chosenSql = (sql: SqlClient.SqlClient, options: ClaimOptions) => {
+  const { askedFor = [], caps, leftOut = [], perEndpoint, perNewcomer = perEndpoint } = options
+  const capOf = (id: EndpointId) => caps?.get(id) ?? perEndpoint
+  const out = new Set(leftOut)
+  for (const [id, count] of options.inFlight) if (count >= capOf(id)) out.add(id)
+  // Endpoints left out and not asked for can't be found. There may be hundreds of them, and hundreds of claims a
+  // second
+  const asked = new Set(askedFor.map(({ endpointId }) => endpointId))
+  const busy = Array.from(options.inFlight).filter(([id]) => !out.has(id) || asked.has(id))
+  // Without a limit, the planner makes one of it and of what looks at it. Of rows under a lease there are few
+  const [how, bound] = options.hides
+    ? [
+        "MATERIALIZED",
+        `AND (leased_until IS NULL OR leased_until <= now()) ORDER BY next_attempt_at LIMIT ${mostLooked}`
+      ]
+    : ["NOT MATERIALIZED", ""]
+  return sql`looked AS ${sql.literal(how)} (
+        SELECT ctid AS tid, endpoint_id, next_attempt_at, leased_until FROM payments.delivery_queue
+        WHERE next_attempt_at >= ANY (ARRAY[${options.from ?? queueStart}::timestamptz]) AND next_attempt_at <= now()
+        ${sql.literal(bound)}
+      ), next AS MATERIALIZED (${lookedAt(sql, options, [...out], windowOf(options))}
       ), asked AS MATERIALIZED (
         SELECT a.tid, w.endpoint_id, a.next_attempt_at
         FROM unnest(${arrayOf(askedFor, ({ endpointId }) => endpointId)}::uuid[],
@@ -376,7 +351,19 @@ export const makeClaim =
         WHERE turn <= cap
         ORDER BY turn, next_attempt_at ${sql.literal(options.look === "newest" ? "DESC" : "ASC")}
         LIMIT ${options.limit}
-      ), locked AS MATERIALIZED (
+      )`
+}
+
+const windowOf = ({ limit, look }: ClaimOptions): number => (look === "asked" ? 0 : limit * windowFactor)
+
+/** The parts of a claim that lock the chosen rows and lease them, and end what was abandoned too often. */
+const takenSql = (sql: SqlClient.SqlClient, options: ClaimOptions, lease: string) => {
+  const interrupted = sql.literal(cutOff)
+  const usedUp = sql.literal(
+    `(lease IS NOT NULL AND (abandoned >= ${maxAbandoned - 1} OR attempt_count >= ${maxAttempts} AND ${cutOff}))`
+  )
+  const rests = sql.literal(`GREATEST(${abandonedFor}, ${deletedFor}) > 0`)
+  return sql`locked AS MATERIALIZED (
         -- Rows are named by their place, and through an array: with a join here, a stale plan exceeds the limit
         SELECT ctid AS tid, organization_id, environment, id, endpoint_id, lease, attempt_count, next_trigger, claimed_at,
           abandoned
@@ -419,7 +406,10 @@ export const makeClaim =
       ), unconfirmed_itself AS (
         INSERT INTO payments.unconfirmed_claims
         SELECT ${lease}::uuid WHERE EXISTS (SELECT FROM claimed WHERE lease IS NOT NULL)
-      )
+      )`
+}
+
+const answerSql = (sql: SqlClient.SqlClient, options: ClaimOptions) => sql`
       -- About the claim, in one row; then the deliveries, without it
       SELECT json_build_object(
           'claimedAt', date_part('epoch', now()) * 1000,
@@ -429,7 +419,9 @@ export const makeClaim =
           'queuePages', pg_relation_size('payments.delivery_queue') / 8192,
           -- Is read, so that it happens
           'interrupted', (SELECT count(*) FROM interrupted),
-          'more', (SELECT count(*) FROM next) >= ${window},
+          'more', (SELECT count(*) FROM next) >= ${windowOf(options)}${sql.literal(
+            options.hides === true ? ` OR (SELECT count(*) FROM looked) >= ${mostLooked}` : ""
+          )},
           -- A row that is stored late stands at the time when its transaction began: look back a little
           'place', LEAST((SELECT min(next_attempt_at) FROM next), now() - interval '2 seconds')::text,
           'askedFor', (SELECT json_agg(json_build_array(endpoint_id, first)) FROM (
@@ -450,6 +442,32 @@ export const makeClaim =
         SELECT e.public_id, e.payload FROM payments.events e
         WHERE e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id LIMIT 1
       ) e WHERE d.lease IS NOT NULL`
+
+/**
+ * The claim: a statement that leases due deliveries and returns everything their attempts need, then one that confirms
+ * that this arrived. Attempts begin after that, so a claim that was abandoned unconfirmed has sent nothing, and takes no
+ * attempt. One abandoned later takes an attempt, `interrupted`.
+ *
+ * Deliveries of dead workers are claimed again, delayed as long as before the automatic attempt of the same number, or
+ * given up after `maxAbandoned` abandoned claims, confirmed or not, the last of which is listed as `interrupted`.
+ * Abandoned claims use up none of the automatic attempts, and don't end a manual one. Deliveries of deleted endpoints
+ * are not claimed.
+ *
+ * Conditions are written so that the planner has no choice but to follow the index in its order and stop at the limit:
+ * it knows little about a table that is empty one minute and full the next. It expects a range written as `>=` and `<=`
+ * to hold few rows, and would read them all and then sort; `>= ANY` of one value means the same and avoids that. With a
+ * range of whole rows and the matching order, only the index of that order is used.
+ */
+export const makeClaim =
+  (sql: SqlClient.SqlClient, run: RunStatement, plans: Plans) =>
+  (options: ClaimOptions): Effect.Effect<Claim, SqlError.SqlError> =>
+    Effect.suspend(() => {
+      const lease = v7()
+      const claim = Effect.map(
+        run(
+          sql<ClaimRow>`
+      ${plans.mark} WITH ${chosenSql(sql, options)}, ${takenSql(sql, options, lease)}
+      ${answerSql(sql, options)}`
         ),
         (rows) => {
           const claimed = toClaim(rows, lease)
@@ -463,4 +481,3 @@ export const makeClaim =
         WHERE lease = ${lease} AND set_config('synchronous_commit', 'off', true) = 'off'`)
       return Effect.tap(claim, ({ deliveries }) => (deliveries.length === 0 ? Effect.void : confirm))
     })
-  }

@@ -58,14 +58,12 @@ export const enqueue = (
       attempt_count, '${trigger}', traceparent, created_at
     FROM ${deliveries}`)
 
-/** An endpoint that receives an event. */
 export interface Subscriber {
   readonly endpointId: EndpointId
   /** The secrets that will sign, the current one first. */
   readonly secretIds: ReadonlyArray<string>
 }
 
-/** A delivery as stored with its event. */
 export interface NewDelivery {
   readonly id: DeliveryId
   readonly endpointId: EndpointId
@@ -90,9 +88,7 @@ export interface HandedDelivery extends Tenant {
   readonly id: DeliveryId
   readonly endpointId: EndpointId
   readonly eventId: string
-  /** The secrets that are bound to it, newest first. */
   readonly secretIds: ReadonlyArray<string>
-  /** The exact text to sign and send. */
   readonly payload: string
   readonly traceparent: string | null
 }
@@ -118,13 +114,11 @@ export interface StoredUnderLease {
   readonly storedAt: number
 }
 
-/** A worker that can take over new deliveries. */
 export interface Recipient {
   /** How long its leases last, in milliseconds. */
   readonly leaseMillis: number
   /** Reserves a place for a delivery; false if there is none. `take` or `release` must follow. */
   readonly reserve: (delivery: HandedDelivery) => boolean
-  /** Gives up the place that was reserved for a delivery. */
   readonly release: (delivery: HandedDelivery) => void
   /**
    * Takes deliveries for which places were reserved. Their lease began at `storedAt` by the database's clock, and at
@@ -165,7 +159,6 @@ export class LocalHandOff extends Context.Tag("connected-payments/engine/LocalHa
 
 /** The hand-over of one statement's deliveries, ended by `settle` or `cancel`. */
 export class HandOff {
-  /** The lease under which its deliveries are stored. */
   readonly lease = crypto.randomUUID()
   readonly #recipient: Recipient | null
   readonly #leasedAt = performance.now()
@@ -175,7 +168,6 @@ export class HandOff {
     this.#recipient = recipient
   }
 
-  /** How long the lease lasts, in milliseconds. */
   get leaseMillis(): number {
     return this.#recipient?.leaseMillis ?? 0
   }

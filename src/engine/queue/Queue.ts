@@ -98,7 +98,6 @@ const makeQueue: Effect.Effect<Queue["Type"], never, SqlClient.SqlClient> = Effe
   }
 })
 
-/** An attempt that was made, to be recorded. */
 export interface FinishedAttempt {
   readonly delivery: ClaimedDelivery
   /** In Unix milliseconds. */
@@ -129,7 +128,6 @@ interface RowValues {
   readonly names: string
 }
 
-/** The rows' places in the queue. */
 const placesOf = (sql: SqlClient.SqlClient, attempts: ReadonlyArray<FinishedAttempt>): RowValues => ({
   values: sql`${arrayOf(attempts, ({ delivery }) => `"${delivery.ctid}"`)}::tid[]`,
   names: "place"
@@ -173,6 +171,52 @@ const inHistory = `${ofDelivery("d")} AND d.endpoint_id = r.endpoint_id`
  */
 const leasedAs = "CASE WHEN q.id = r.id THEN q.lease = r.lease END"
 
+/** The statements for attempts whose leases were lost: see `makeFinish`. */
+const makeRecordLate = (sql: SqlClient.SqlClient, plans: Plans) => {
+  const delivered = sql.literal("d.state <> 'delivered' AND r.state = 'delivered'")
+
+  /** Removes deliveries from the queue, whoever holds their leases. */
+  const endWaiting = (attempts: ReadonlyArray<FinishedAttempt>) =>
+    sql`
+      ${plans.mark} WITH ${resultOf(sql, attempts, keysOf(sql, attempts))}
+      DELETE FROM payments.delivery_queue q USING result r WHERE ${sql.literal(ofDelivery("q"))}`
+
+  /**
+   * Records attempts whose leases were lost. If another worker has recorded one as interrupted, the actual outcome
+   * replaces that. A success ends the delivery as delivered, in whichever order the answers are recorded: a waiting
+   * attempt is not made, and the outcome of one in progress has no further effect. Other outcomes don't change the
+   * delivery's state.
+   */
+  const recordLate = (attempts: ReadonlyArray<FinishedAttempt>) => {
+    const successes = attempts.filter(({ next }) => next.state === "delivered")
+    return successes.length === 0
+      ? updateLate(attempts)
+      : transaction(sql)(
+          endWaiting(successes).pipe(
+            Effect.zipRight(updateLate(attempts)),
+            // Repeated because a re-send may have queued it before the history's row was locked
+            Effect.zipRight(endWaiting(successes))
+          )
+        )
+  }
+
+  const updateLate = (attempts: ReadonlyArray<FinishedAttempt>) =>
+    sql`
+      ${plans.mark} WITH ${resultOf(sql, attempts, keysOf(sql, attempts))}
+      UPDATE payments.deliveries d SET
+        attempts[r.number] = ${sql.literal(attempt)}, attempt_count = GREATEST(d.attempt_count, r.number),
+        state = CASE WHEN ${delivered} THEN 'delivered' ELSE d.state END,
+        finished_at = CASE WHEN ${delivered} THEN now() ELSE d.finished_at END,
+        last_http_status = CASE WHEN ${delivered} THEN r.http_status ELSE d.last_http_status END,
+        last_error_code = CASE WHEN ${delivered} THEN NULL ELSE d.last_error_code END
+      FROM result r
+      WHERE ${sql.literal(inHistory)}
+        AND (${delivered}
+          OR COALESCE((d.attempts[r.number]).error_code = 'interrupted', (d.attempts[r.number]).number IS NULL))`
+
+  return recordLate
+}
+
 /**
  * The statements that record attempts: one records a batch and advances its deliveries, the other is for attempts whose
  * leases were lost meanwhile. Both are idempotent.
@@ -181,7 +225,7 @@ const leasedAs = "CASE WHEN q.id = r.id THEN q.lease = r.lease END"
  * no longer there, because the table was rewritten meanwhile, are found by key.
  */
 export const makeFinish = (sql: SqlClient.SqlClient, run: RunStatement, plans: Plans) => {
-  const delivered = sql.literal("d.state <> 'delivered' AND r.state = 'delivered'")
+  const recordLate = makeRecordLate(sql, plans)
 
   // The queue's row identifies the delivery and the attempt in progress
   const returningMoved = sql.literal(`
@@ -226,45 +270,6 @@ export const makeFinish = (sql: SqlClient.SqlClient, run: RunStatement, plans: P
     )
   }
 
-  /** Removes deliveries from the queue, whoever holds their leases. */
-  const endWaiting = (attempts: ReadonlyArray<FinishedAttempt>) =>
-    sql`
-      ${plans.mark} WITH ${resultOf(sql, attempts, keysOf(sql, attempts))}
-      DELETE FROM payments.delivery_queue q USING result r WHERE ${sql.literal(ofDelivery("q"))}`
-
-  /**
-   * Records attempts whose leases were lost. If another worker has recorded one as interrupted, the actual outcome
-   * replaces that. A success ends the delivery as delivered, in whichever order the answers are recorded: a waiting
-   * attempt is not made, and the outcome of one in progress has no further effect. Other outcomes don't change the
-   * delivery's state.
-   */
-  const recordLate = (attempts: ReadonlyArray<FinishedAttempt>) => {
-    const successes = attempts.filter(({ next }) => next.state === "delivered")
-    return successes.length === 0
-      ? updateLate(attempts)
-      : transaction(sql)(
-          endWaiting(successes).pipe(
-            Effect.zipRight(updateLate(attempts)),
-            // Repeated because a re-send may have queued it before the history's row was locked
-            Effect.zipRight(endWaiting(successes))
-          )
-        )
-  }
-
-  const updateLate = (attempts: ReadonlyArray<FinishedAttempt>) =>
-    sql`
-      ${plans.mark} WITH ${resultOf(sql, attempts, keysOf(sql, attempts))}
-      UPDATE payments.deliveries d SET
-        attempts[r.number] = ${sql.literal(attempt)}, attempt_count = GREATEST(d.attempt_count, r.number),
-        state = CASE WHEN ${delivered} THEN 'delivered' ELSE d.state END,
-        finished_at = CASE WHEN ${delivered} THEN now() ELSE d.finished_at END,
-        last_http_status = CASE WHEN ${delivered} THEN r.http_status ELSE d.last_http_status END,
-        last_error_code = CASE WHEN ${delivered} THEN NULL ELSE d.last_error_code END
-      FROM result r
-      WHERE ${sql.literal(inHistory)}
-        AND (${delivered}
-          OR COALESCE((d.attempts[r.number]).error_code = 'interrupted', (d.attempts[r.number]).number IS NULL))`
-
   return (attempts: ReadonlyArray<FinishedAttempt>): Effect.Effect<void, SqlError.SqlError> =>
     Effect.flatMap(move(attempts, "place"), (elsewhere) =>
       elsewhere.length === 0
@@ -294,7 +299,6 @@ const oncePerDelivery = (attempts: ReadonlyArray<FinishedAttempt>): ReadonlyArra
   return groups
 }
 
-/** The statement that releases claimed deliveries for which no attempt was made. */
 export const makeRelease =
   (sql: SqlClient.SqlClient, plans: Plans) =>
   (deliveries: ReadonlyArray<ClaimedDelivery>, delay: Duration.Duration): Effect.Effect<void, SqlError.SqlError> =>

@@ -15,7 +15,6 @@ export class Signal {
   #waiter: Fiber.RuntimeFiber<unknown, unknown> | null = null
   #timer: NodeJS.Timeout | undefined
 
-  /** Whether a fiber is waiting. */
   get isAwaited(): boolean {
     return this.#resume !== null && this.#waiter?.unsafePoll() === null
   }
@@ -30,7 +29,6 @@ export class Signal {
     resume()
   }
 
-  /** Clears the signal. */
   reset(): void {
     this.#raised = false
   }
@@ -69,7 +67,6 @@ const channelOf = (sql: SqlClient.SqlClient): string => `connected_payments_${sc
  */
 const gatherFor = "5 millis"
 
-/** The backoff before listening again. */
 const reconnect = Schedule.exponential("50 millis").pipe(
   Schedule.jittered,
   Schedule.union(Schedule.spaced("2 seconds")),

@@ -64,7 +64,6 @@ export class Deadlines {
     this.#spreadMillis = spreadMillis
   }
 
-  /** How many are in progress. */
   get size(): number {
     return this.#size
   }
@@ -73,7 +72,6 @@ export class Deadlines {
     return this.#first
   }
 
-  /** Starts the timeout of one. */
   add(expiring: Expiring): void {
     expiring.deadlines = this
     expiring.endsAt = performance.now() + this.#timeoutMillis
@@ -99,7 +97,6 @@ export class Deadlines {
     expiring.later = null
   }
 
-  /** Removes all. */
   clear(): void {
     while (this.#first !== null) this.delete(this.#first)
   }

@@ -14,11 +14,9 @@ export interface WorkerOptions extends DestinationSettings {
    * `Attempts`.
    */
   readonly concurrency: number
-  /** Attempts in flight per endpoint in this process. */
   readonly concurrencyPerEndpoint: number
   /** How often to look for due deliveries when nothing wakes the worker. */
   readonly pollInterval: Duration.Duration
-  /** How long a shutdown waits for attempts in flight. */
   readonly drainTimeout: Duration.Duration
   readonly userAgent: string
 }
@@ -51,7 +49,10 @@ export const momentMillis = 250
 /** An answer within this time, in milliseconds, is prompt. */
 const promptWithinMillis = 100
 
-/** The most attempts at once to an endpoint whose answers are quick but not prompt, if its cap allows as many. */
+/**
+ * The most attempts at once to an endpoint whose answers are quick but not prompt, if its cap allows as many; and the most
+ * that begin in a turn of the event loop, so that it gets to what is new to others.
+ */
 export const usualMost = 16
 
 /** The most attempts at once to an unknown endpoint; the fewer places there are, the fewer attempts. */
@@ -86,7 +87,6 @@ const slowFor = 10 * 60 * 1000
 const maxKnown = 20_000
 const maxSlow = 5_000
 
-/** What a worker knows of one endpoint. */
 export class Endpoint {
   readonly id: EndpointId
   readonly organizationId: OrganizationId

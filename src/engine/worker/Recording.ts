@@ -8,7 +8,6 @@ import { Signal } from "../queue/WakeUp.ts"
 import { maxClaim } from "./Endpoints.ts"
 import type { LoopHealth } from "./WorkerLife.ts"
 
-/** The most attempts that one flush records. */
 const maxFlush = 2 * maxClaim
 
 const reconnect = Schedule.exponential("100 millis").pipe(
@@ -77,7 +76,6 @@ export class Recording {
     return found
   }
 
-  /** Waits for finished attempts and records a batch of them. */
   readonly round: Effect.Effect<void> = Effect.suspend(() => {
     if (this.#finished.length === 0) {
       this.#health.rest("has nothing to record")

@@ -41,7 +41,6 @@ const unsignableDelay = Duration.minutes(1)
 
 const unanswered = "can't claim: the database does not answer"
 
-/** The result of a claim in the order of time. */
 interface Claimed {
   readonly found: number
   /** Whether more may be due than it reached: it filled the room, or looked at as many rows as it may. */
@@ -144,12 +143,10 @@ export class Worker implements Recipient {
     return worker
   })
 
-  /** Deliveries held: see `#held`. */
   get held(): number {
     return this.#held
   }
 
-  /** Attempts in flight and waiting. */
   get size(): number {
     return this.#parts.attempts.size
   }
@@ -247,7 +244,7 @@ export class Worker implements Recipient {
       endpoints.lookFromStart()
     }
     const { counts, hides } = endpoints.beginClaim(claimedAt, this.#from)
-    const wanted = { limit, lease: options.lease, from: this.#from, ...counts }
+    const wanted = { limit, lease: options.lease, from: this.#from, hides: hides && !isRestart, ...counts }
     return Effect.flatMap(queue.claim(wanted), (claim) => {
       this.#noteCost(isRestart, performance.now() - claimedAt)
       // It stepped over rows of endpoints at their cap: starting later would lose those
@@ -347,10 +344,7 @@ export class Worker implements Recipient {
     }
     const startAll = Effect.suspend(() => {
       const [quick, slow] = Array.partition(deliveries, (delivery) => endpoints.of(delivery).slow !== null)
-      // Those whose endpoint has nothing in flight don't wait for the others' turn
-      const [others, first] = Array.partition(quick, (delivery) => endpoints.of(delivery).inFlight === 0)
-      start(first)
-      start(others)
+      start(quick)
       return Effect.forEach(
         slow.length === 0 ? [] : Array.chunksOf(slow, fewAtOnce),
         (some) =>
@@ -438,13 +432,15 @@ export class Worker implements Recipient {
 
   /**
    * Reserves a place by the rules of claims: as many as there is room for, and as many of an endpoint as its cap allows,
-   * or some more if it keeps up; but none of slow endpoints, and none while more is due than claims have reached.
+   * or some more if it keeps up; but none of slow endpoints, and while more is due than claims have reached, one of each
+   * endpoint with nothing in flight.
    */
   reserve(delivery: HandedDelivery): boolean {
     const { endpoints, options } = this.#parts
     const endpoint = endpoints.of(delivery)
-    const { room } = this
-    if (this.#behind || room < 1 || endpoint.slow !== null) return false
+    // First attempts get as many places again as there are, as in claims of the newest
+    const room = this.room + (endpoint.isIdle ? options.concurrency : 0)
+    if (room < 1 || endpoint.slow !== null || (this.#behind && !endpoint.isIdle)) return false
     // Batches may wait here for their turn, as long as half of the places are left to other endpoints
     const most = endpoints.capOf(endpoint) + (room > options.concurrency / 2 ? endpoint.ahead : 0)
     if (endpoint.held + endpoint.promised >= most) return false
@@ -522,7 +518,6 @@ export class Worker implements Recipient {
   }
 }
 
-/** Pauses after a claim that failed. */
 const orRest = <A>(claim: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A | null> =>
   Effect.catchAll(claim, (error) =>
     Effect.logWarning("Deliveries can't be claimed", error).pipe(

@@ -43,7 +43,6 @@ export class LoopHealth {
   }
 }
 
-/** The state that a worker reports. */
 export interface WorkerState {
   /** What it is doing, to complete "the worker …": it claims, or why it does not. */
   readonly doing: string
@@ -61,9 +60,7 @@ export interface WorkerState {
 export class WorkerLife extends Context.Tag("connected-payments/engine/WorkerLife")<
   WorkerLife,
   {
-    /** The state of the worker; undefined before it has started, or if there is none. */
     readonly state: () => WorkerState | undefined
-    /** Registers the worker until the scope ends. */
     readonly register: (look: (now: number) => WorkerState) => Effect.Effect<void, never, Scope.Scope>
   }
 >() {

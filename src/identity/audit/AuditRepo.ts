@@ -7,7 +7,7 @@ import { defaultPageSize, pageOf } from "../../platform/kit/Request.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
 import { boundedRead } from "../../platform/storage/BoundedReads.ts"
-import type { AuditRecord, ListAudit } from "./AuditApi.ts"
+import type { AuditRecord, ListAudit } from "./Api.ts"
 
 /** Sorts after every record's id. */
 const afterAll = "ffffffff-ffff-ffff-ffff-ffffffffffff"

@@ -3,14 +3,14 @@ import { Schema } from "effect"
 import { OrganizationId } from "../../platform/kit/Ids.ts"
 import { described, NoQuery } from "../../platform/kit/Request.ts"
 import { KeyAuthentication } from "../Authentication.ts"
-import { Permission } from "../keys/Permissions.ts"
+import { OwnPermission, Permission } from "../keys/Permissions.ts"
 import { WorkspaceEnvironment } from "../Schemas.ts"
 
 export const CurrentKey = Schema.Struct({
   id: described(Schema.UUID, "The key's id, as the audit log names it"),
   organizationId: OrganizationId,
   environment: WorkspaceEnvironment,
-  permissions: described(Schema.Array(Permission), "With `*` and other wildcards expanded")
+  permissions: described(Schema.Array(Schema.Union(Permission, OwnPermission)), "With `*` and other wildcards expanded")
 }).annotations({ identifier: "CurrentKey" })
 
 /** The key of the request: a program that has nothing else learns its organization here. */

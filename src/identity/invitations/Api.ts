@@ -13,8 +13,7 @@ import {
 import { CreatedAt, described, ExpiresAt, optional, strict, withStatus } from "../../platform/kit/Request.ts"
 import { CreatedBy, Email, Environments, InvitedRole, WorkspaceEnvironment } from "../Schemas.ts"
 import { sessionDelete, sessionGet, sessionGroup, sessionPost } from "../SessionEndpoints.ts"
-import { SignedIn } from "../sign-in/SessionApi.ts"
-import { linkPageEndpoint, redemption } from "../sign-in/SignInApi.ts"
+import { linkPageEndpoint, redemption, SignedIn } from "../sign-in/Api.ts"
 
 /** An invitation that can still be accepted. */
 export const Invitation = Schema.Struct({

@@ -15,7 +15,7 @@ import { Instant } from "../../platform/kit/Instant.ts"
 import { CreatedAt, described, optional, strict, uniqueArray, withStatus } from "../../platform/kit/Request.ts"
 import { CreatedBy, WorkspaceEnvironment } from "../Schemas.ts"
 import { sessionDelete, sessionGet, sessionGroup, sessionPost } from "../SessionEndpoints.ts"
-import { Grant, grants } from "./Permissions.ts"
+import { Grant, grants, OwnPermission } from "./Permissions.ts"
 
 /** An API key as it is shown: never the key itself (contract 2.1). */
 export const ApiKey = Schema.Struct({
@@ -27,7 +27,7 @@ export const ApiKey = Schema.Struct({
     examples: ["pk_test_"]
   }),
   lastFour: described(Schema.String, "The last four characters of the key, to recognize it by"),
-  permissions: described(Schema.Array(Grant), "What the key may do"),
+  permissions: described(Schema.Array(Schema.Union(Grant, OwnPermission)), "What the key may do"),
   createdAt: CreatedAt,
   createdBy: CreatedBy,
   expiresAt: described(Schema.NullOr(Schema.Date), "When it expires, in ISO 8601; null if it does not"),

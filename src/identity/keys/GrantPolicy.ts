@@ -11,6 +11,8 @@ import {
   entrusted,
   expandGrants,
   type Grant,
+  isPermission,
+  type OwnPermission,
   PaymentPermission,
   type Permission,
   WebhookPermission
@@ -43,13 +45,13 @@ export const requireKeyManager = (
   return environments.includes(environment) ? Effect.void : new WorkspaceAccessRequired()
 }
 
-const beyond = ({ role }: Place, grants: ReadonlyArray<Grant>) =>
-  [...expandGrants(grants)].filter((permission) => !permissionsOf(role).has(permission))
+const beyond = ({ role }: Place, grants: ReadonlyArray<Grant | OwnPermission>) =>
+  [...expandGrants(grants)].filter(isPermission).filter((permission) => !permissionsOf(role).has(permission))
 
 export const requireMayGrant = (
   place: Place,
   environment: Environment,
-  grants: ReadonlyArray<Grant>
+  grants: ReadonlyArray<Grant | OwnPermission>
 ): Effect.Effect<void, PermissionDenied | WorkspaceAccessRequired> =>
   Effect.zipRight(
     requireKeyManager(place, environment),

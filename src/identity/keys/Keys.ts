@@ -25,13 +25,14 @@ import {
 } from "./CredentialLimitsStatements.ts"
 import { requireMayGrant } from "./GrantPolicy.ts"
 import { type KeyRecord, type KeyRow, makeKeysRepo } from "./KeysRepo.ts"
-import { expandGrants, type Grant } from "./Permissions.ts"
+import { expandGrants, type Grant, isGrant, type OwnPermission, OwnPermissions } from "./Permissions.ts"
 
 export interface NewKey {
   readonly organizationId: OrganizationId
   /** 1 to 100 characters. */
   readonly name: string
-  readonly permissions: ReadonlyArray<Grant>
+  /** Those of an embedding team's own must be declared: see `ownPermissions`. */
+  readonly permissions: ReadonlyArray<Grant | OwnPermission>
   /** A key created without a mode is a test key (contract 2.3). */
   readonly mode?: "test" | "live"
   readonly expiresAt?: Date
@@ -99,6 +100,7 @@ const toPrincipal = (key: PresentedKey, row: KeyRow): Effect.Effect<PrincipalSha
 
 const makeParts = Effect.all({
   sql: SqlClient.SqlClient,
+  own: OwnPermissions,
   repo: makeKeysRepo,
   audit: makeAudit,
   memberships: makeMemberships
@@ -106,7 +108,7 @@ const makeParts = Effect.all({
 
 type Parts = Effect.Effect.Success<typeof makeParts>
 
-const makeCreate = ({ audit, memberships, repo, sql }: Parts) => {
+const makeCreate = ({ audit, memberships, own, repo, sql }: Parts) => {
   const requireGiver = Effect.fnUntraced(function* (environment: Environment, options: NewKey) {
     if (options.author.kind !== "person") {
       return
@@ -121,6 +123,10 @@ const makeCreate = ({ audit, memberships, repo, sql }: Parts) => {
   const create = Effect.fn("Keys.create")(
     function* (options: NewKey) {
       const { author, expiresAt = null, organizationId } = options
+      const unknown = options.permissions.filter((name) => !isGrant(name) && !own.has(name))
+      if (unknown.length > 0) {
+        return yield* new PermissionDenied({ message: `No such permission is declared: ${unknown.join(", ")}.` })
+      }
       const { environment, prefix } = forms[options.mode ?? "test"]
       const text = `${prefix}${randomBytes(32).toString("base64url")}`
       const id = yield* newId

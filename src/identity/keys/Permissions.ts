@@ -37,6 +37,24 @@ export const Grant = Schema.Union(...Permission.members, Schema.Literal("*", "we
 })
 export type Grant = typeof Grant.Type
 
+/**
+ * A permission of an embedding team's own, for its own groups: see `ownPermissions`. No wildcard includes it, and only the
+ * team's own code gives it.
+ */
+export const OwnPermission = Schema.String.pipe(
+  Schema.pattern(/^[a-z][a-z0-9-]{0,39}:[a-z][a-z0-9-]{0,39}$/),
+  Schema.brand("OwnPermission")
+).annotations({
+  identifier: "OwnPermission",
+  description: "Of the service that this one is embedded in, which gives it to a key and checks it"
+})
+export type OwnPermission = typeof OwnPermission.Type
+
+/** The own permissions that are declared: a key gets no others. */
+export class OwnPermissions extends Context.Reference<OwnPermissions>()("connected-payments/identity/OwnPermissions", {
+  defaultValue: (): ReadonlySet<string> => new Set()
+}) {}
+
 /** The entrusted permissions; others are in a wildcard. */
 export const entrusted: ReadonlyArray<Permission> = EntrustedPermission.literals
 
@@ -46,9 +64,13 @@ export const permissions: ReadonlyArray<Permission> = [
   ...entrusted
 ]
 
+export const isPermission = Schema.is(Permission)
+
+export const isGrant = Schema.is(Grant)
+
 export const grants: ReadonlyArray<Grant> = [...permissions, "*", "webhook-endpoints:*"]
 
-const permissionsOf = (grant: Grant): ReadonlyArray<Permission> => {
+const permissionsOf = (grant: Grant | OwnPermission): ReadonlyArray<Permission | OwnPermission> => {
   switch (grant) {
     case "*":
       return PaymentPermission.literals
@@ -60,8 +82,8 @@ const permissionsOf = (grant: Grant): ReadonlyArray<Permission> => {
 }
 
 /** Expands grants to permissions. `*` includes neither webhook management nor the `entrusted` permissions. */
-export const expandGrants = (grants: Iterable<Grant>): ReadonlySet<Permission> => {
-  const permissions = new Set<Permission>()
+export const expandGrants = (grants: Iterable<Grant | OwnPermission>): ReadonlySet<Permission | OwnPermission> => {
+  const permissions = new Set<Permission | OwnPermission>()
   for (const grant of grants) {
     for (const permission of permissionsOf(grant)) permissions.add(permission)
   }

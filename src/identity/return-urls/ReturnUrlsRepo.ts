@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
-import type { ReturnUrlsRecord } from "./ReturnUrlsApi.ts"
+import type { ReturnUrlsRecord } from "./Api.ts"
 
 /** The organization's own pages that payers return to from checkout; null for the operator's. */
 export interface OwnReturnUrls {

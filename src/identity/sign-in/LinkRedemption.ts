@@ -8,8 +8,8 @@ import {
 } from "../../platform/errors/Errors.ts"
 import { requireTrustedOrigin } from "../AuthenticationLive.ts"
 import { RequestAdmission } from "../RequestAdmission.ts"
+import type { SignedIn } from "./Api.ts"
 import { makeSessionAnswer } from "./SessionAnswer.ts"
-import type { SignedIn } from "./SessionApi.ts"
 import { setSessionCookie } from "./SessionCookie.ts"
 import type { BegunSession } from "./SignIn.ts"
 

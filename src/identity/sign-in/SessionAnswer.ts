@@ -3,7 +3,7 @@ import type { ServiceUnavailable } from "../../platform/errors/Errors.ts"
 import { permissionsOf } from "../keys/GrantPolicy.ts"
 import { Organizations } from "../organizations/Organizations.ts"
 import type { Session } from "../Principal.ts"
-import type { SignedIn } from "./SessionApi.ts"
+import type { SignedIn } from "./Api.ts"
 
 export const makeSessionAnswer = Effect.map(
   Organizations,

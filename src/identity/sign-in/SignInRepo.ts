@@ -12,8 +12,7 @@ import {
 } from "../keys/CredentialLimitsStatements.ts"
 import { enteredEnvironments } from "../members/MembershipsRepo.ts"
 import type { Role, Session } from "../Principal.ts"
-import type { SessionShown } from "./SessionApi.ts"
-import type { SignInPreview } from "./SignInApi.ts"
+import type { SessionShown, SignInPreview } from "./Api.ts"
 
 /** How many hours a session lasts without a request. */
 export const sessionHours = 12

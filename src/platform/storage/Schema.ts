@@ -1,5 +1,6 @@
 import * as Reactivity from "@effect/experimental/Reactivity"
 import { SqlClient, SqlError, type Statement } from "@effect/sql"
+import type { Connection } from "@effect/sql/SqlConnection"
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Layer, Option } from "effect"
 import { isSchemaName, schemaNames } from "../settings/DatabaseUrl.ts"
@@ -31,6 +32,20 @@ export const databaseAttributes: Effect.Effect<Readonly<Record<string, unknown>>
   })
 )
 
+/** A connection of the client's own choice for each statement: a caller who leaves while waiting for it leaves none taken. */
+const through = (sql: SqlClient.SqlClient): Connection => {
+  // The statement has a span of its own
+  const ask = (text: string, values: ReadonlyArray<unknown>) =>
+    Effect.withTracerEnabled(sql.unsafe(text, values), false)
+  return {
+    execute: ask,
+    executeUnprepared: ask,
+    executeRaw: (text, values) => sql.unsafe(text, values).raw,
+    executeStream: (text, values) => sql.unsafe(text, values).stream,
+    executeValues: (text, values) => sql.unsafe(text, values).values
+  }
+}
+
 /** The client with statements for this schema, without transforms of names; the same client if it is the default one. */
 export const inSchema = (
   sql: SqlClient.SqlClient,
@@ -54,8 +69,7 @@ export const inSchema = (
       }
     }
     return yield* SqlClient.make({
-      // Not the same value: `@effect/sql` keeps one client for each
-      acquirer: Effect.suspend(() => sql.reserve),
+      acquirer: Effect.succeed(through(sql)),
       transactionAcquirer: sql.reserve,
       compiler,
       spanAttributes: Object.entries(yield* databaseAttributes)

@@ -1,11 +1,15 @@
 import { execFile } from "node:child_process"
-import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
+import { cp, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
+import { Struct } from "effect"
+import { build } from "esbuild"
 import { packageRoot } from "../../platform/settings/PackageFolders.ts"
 import { version } from "../../platform/settings/Version.ts"
+import { openApiDocument } from "../docs/OpenApiDocument.ts"
+import { openApiTypes } from "./OpenApiTypes.ts"
 import { bundlePrograms, licencesOf } from "./ProgramBundles.ts"
 
 /** Creates the archives of the packages from a checkout. It needs npm and the development dependencies. */
@@ -20,13 +24,66 @@ const pack = async (folder: string, destination: string): Promise<void> => {
   })
 }
 
-/** The consumer's kit: its workspace, compiled. */
-const packKit = async (folder: string, destination: string): Promise<void> => {
-  const workspace = join(repository, "src/webhooks")
-  await mkdir(folder)
-  for (const file of ["package.json", "README.md", "LICENSE"]) await cp(join(workspace, file), join(folder, file))
+/** Compiles without checking, which `npm run check` does. */
+const compile = (workspace: string, outDir: string) => {
   const compiler = join(repository, "node_modules/typescript/bin/tsc")
-  await run(process.execPath, [compiler, "--project", workspace, "--outDir", join(folder, "dist")])
+  return run(process.execPath, [compiler, "-p", workspace, "--outDir", outDir, "--noCheck", "--singleThreaded"])
+}
+
+/** What is added to the types of the OpenAPI document. */
+const fetchClientTypes = `
+import type { FetchClient, FetchClientOptions } from "./client/Fetch.js"
+export { ApiError, type FetchClient, type FetchClientOptions } from "./client/Fetch.js"
+/**
+ * The client of the API for one key. It repeats nothing and follows no redirect. Throws a \`TypeError\` if the key can't be
+ * one, without naming it.
+ */
+export declare const makeFetchClient: (options: FetchClientOptions) => FetchClient<paths>
+`
+
+/** The workspaces that are packed, with how each is built into a folder. */
+const workspaces = {
+  /** The typed client with the contract it needs; and the client by `fetch`, which needs nothing. */
+  client: async (workspace: string, dist: string): Promise<void> => {
+    const [types] = await Promise.all([openApiTypes(openApiDocument()), compile(workspace, dist)])
+    await build({
+      entryPoints: { index: join(workspace, "index.ts"), openapi: join(workspace, "Fetch.ts") },
+      outdir: dist,
+      bundle: true,
+      format: "esm",
+      target: "node20",
+      external: ["effect", "@effect/platform"]
+    })
+    await writeFile(join(dist, "openapi.d.ts"), types + fetchClientTypes)
+  },
+  /** The consumer's kit, for `import` and for `require`. */
+  webhooks: async (workspace: string, dist: string): Promise<void> => {
+    await compile(workspace, dist)
+    const common = join(dist, "cjs")
+    const outfile = join(common, "index.js")
+    const entryPoints = [join(workspace, "index.ts")]
+    await build({ entryPoints, outfile, bundle: true, platform: "node", target: "node20", format: "cjs" })
+    // The same declarations, which this file makes those of a CommonJS module
+    await writeFile(join(common, "package.json"), '{ "type": "commonjs" }\n')
+    for (const file of await readdir(dist)) {
+      if (file.endsWith(".d.ts")) await cp(join(dist, file), join(common, file))
+    }
+  }
+} as const
+type Workspace = keyof typeof workspaces
+
+/** Builds a workspace into its own `dist`, as its `npm run build` does. */
+export const buildWorkspace = async (name: Workspace, dist = join(repository, "src", name, "dist")): Promise<void> => {
+  await rm(dist, { recursive: true, force: true })
+  await workspaces[name](join(repository, "src", name), dist)
+}
+
+const packWorkspace = async (name: Workspace, folder: string, destination: string): Promise<void> => {
+  await mkdir(folder)
+  for (const file of ["package.json", "README.md", "LICENSE"]) {
+    await cp(join(repository, "src", name, file), join(folder, file))
+  }
+  await buildWorkspace(name, join(folder, "dist"))
   await pack(folder, destination)
 }
 
@@ -71,7 +128,7 @@ export const packPackages = async (destination: string): Promise<void> => {
   try {
     await rm(destination, { recursive: true, force: true })
     await mkdir(destination, { recursive: true })
-    await packKit(join(work, "webhooks"), destination)
+    for (const name of Struct.keys(workspaces)) await packWorkspace(name, join(work, name), destination)
     await packCli(join(work, "cli"), destination)
   } finally {
     await rm(work, { recursive: true, force: true })

@@ -95,7 +95,7 @@ export const packagePages = ({ publicUrl }: { readonly publicUrl: string }) => {
           const { files } = yield* answers
           return yield* files.get(params["file"] ?? "") ??
             new ResourceNotFound({
-              message: `There is no such package. This service has ${[...files.keys()].join(" and ")}: see ${publicUrl}${packagesPath}.`
+              message: `There is no such package. This service has ${[...files.keys()].join(", ")}: see ${publicUrl}${packagesPath}.`
             })
         })
       )

@@ -9,6 +9,8 @@ import { version } from "../../platform/settings/Version.ts"
 export const packagesPath = "/packages" as const
 
 export const packageSummaries = {
+  "connected-payments-client":
+    "Calls the API: for Effect 3, or by fetch with the types of the OpenAPI document. It needs effect and @effect/platform, or nothing.",
   "connected-payments-webhooks": "Verifies and receives webhook events, on Node and in TypeScript. No dependencies.",
   "connected-payments-cli": "The commands listen, trigger and mcp, for a developer's machine. No dependencies."
 } as const

@@ -7,6 +7,7 @@ import {
   embeddedEventsLayer,
   OrganizationId,
   Organizations,
+  type OutboundEventData,
   OutboundEvents
 } from "connected-payments"
 import { EmbeddedDatabase, embeddedClientLayer } from "connected-payments/testing"
@@ -88,7 +89,12 @@ const program = Effect.gen(function* () {
   )
 
   const { body, signature } = yield* received
-  const event = verifyWebhook({ secret: endpoint.signingSecret, header: signature, body })
+  // Its receivers have the catalog's types: `event.type === "order.shipped"` narrows `event.data`
+  const event = verifyWebhook<OutboundEventData<typeof catalog>>({
+    secret: endpoint.signingSecret,
+    header: signature,
+    body
+  })
   const history = yield* (yield* Deliveries).list(tenant, endpoint.id, {})
   yield* Effect.sync(() => process.stdout.write(`own events: ${event.type}, ${history.data.length} delivery\n`))
 })

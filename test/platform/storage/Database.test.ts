@@ -250,19 +250,22 @@ describe("the pool", () => {
     yield* Fiber.join(leaving)
   })
 
-  it.scopedLive("ends no other statement, however many callers leave at whatever moment", function* () {
-    const sql = yield* ownDatabase({ poolSize: 3 })
-    const leave = Effect.fork(sql`SELECT pg_sleep(0.002)`).pipe(
-      Effect.zipLeft(Effect.sleep("2 millis")),
-      Effect.flatMap(Fiber.interrupt),
-      Effect.repeatN(150)
-    )
-    const stay = (statement: Effect.Effect<unknown, SqlError.SqlError>) => Effect.repeatN(statement, 150)
-    const inTransaction = transaction(sql)(Effect.zipRight(sql`SELECT 1`, sql`SELECT pg_sleep(0.002)`))
-    yield* Effect.all([leave, leave, stay(sql`SELECT pg_sleep(0.002)`), stay(inTransaction)], {
-      concurrency: "unbounded"
-    })
-  })
+  it.scopedLive.each(["payments", "other"])(
+    "ends no other statement, however many callers leave, in schema %s",
+    function* (schema) {
+      const sql = yield* ownDatabase({ poolSize: 3, schema })
+      const leave = Effect.fork(sql`SELECT pg_sleep(0.002)`).pipe(
+        Effect.zipLeft(Effect.sleep("2 millis")),
+        Effect.flatMap(Fiber.interrupt),
+        Effect.repeatN(150)
+      )
+      const stay = (statement: Effect.Effect<unknown, SqlError.SqlError>) => Effect.repeatN(statement, 150)
+      const inTransaction = transaction(sql)(Effect.zipRight(sql`SELECT 1`, sql`SELECT pg_sleep(0.002)`))
+      yield* Effect.all([leave, leave, stay(sql`SELECT pg_sleep(0.002)`), stay(inTransaction)], {
+        concurrency: "unbounded"
+      })
+    }
+  )
 
   it.scopedLive("is there for others soon if all who leave are in the middle of transactions", function* () {
     const sql = yield* ownDatabase({ poolSize: 2 })

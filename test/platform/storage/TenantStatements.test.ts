@@ -69,7 +69,7 @@ const missingIn = (statement: string, tables: TenantTables): ReadonlyArray<strin
 
 /** Statements that work for all tenants, or before the tenant is known, and why. */
 const exceptions: ReadonlyArray<readonly [why: string, statement: RegExp]> = [
-  ["the workers' claim takes what is due, whosever it is", /^\/\* [\d.]+ \*\/ WITH next AS MATERIALIZED/],
+  ["the workers' claim takes what is due, whosever it is", /^\/\* [\d.]+ \*\/ WITH looked AS (?:NOT )?MATERIALIZED/],
   [
     "a worker records an attempt where the delivery was claimed, if it has the same id and the claim's own lease there",
     /^\/\* [\d.]+ \*\/ WITH result AS MATERIALIZED .* q\.ctid = r\.place AND CASE WHEN q\.id = r\.id THEN q\.lease = r\.lease END /

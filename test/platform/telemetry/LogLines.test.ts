@@ -6,9 +6,8 @@ import { Cause, ConfigProvider, Effect, Exit, FastCheck, Layer, Logger, LogLevel
 import { vi } from "vitest"
 import { ServiceUnavailable } from "../../../src/platform/errors/Errors.ts"
 import { jsonLine, lineLogger, prettyLine } from "../../../src/platform/telemetry/LogForms.ts"
-import { loggingLayer } from "../../../src/platform/telemetry/Logging.ts"
+import { loggingLayer, makeLogWriter } from "../../../src/platform/telemetry/Logging.ts"
 import { type LogLine, LogLines } from "../../../src/platform/telemetry/LogLines.ts"
-import { makeLogWriter } from "../../../src/platform/telemetry/LogWriter.ts"
 import { eventuallyIs } from "../../harness/Eventually.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 

@@ -31,14 +31,15 @@ const isImported = (name: string) => sources.includes(`"${name}"`) || sources.in
 describe("the dependencies", () => {
   it("are imported by the service, or explained to contributors as what an imported package needs beside it", () => {
     const { dependencies, peerDependencies } = manifestIn("")
-    const unused = Object.keys(dependencies).filter((name) => !isImported(name))
+    const needed = { ...dependencies, ...peerDependencies }
+    const unused = Object.keys(needed).filter((name) => !isImported(name))
     const guide = readFileSync(join(root, "src/docs/maintaining/contributing.md"), "utf8")
     const [, section = ""] = /\n## Dependencies\n([\s\S]*)$/.exec(guide) ?? []
     const explained = [...section.matchAll(/^\| `([^`]+)` \| `([^`]+)` \|/gm)]
     expect(explained.map(([, name]) => name)).toEqual(unused.toSorted())
     for (const [, name = "", neededBy = ""] of explained) {
       expect([neededBy, isImported(neededBy)]).toEqual([neededBy, true])
-      expect(Object.keys({ ...dependencies, ...peerDependencies })).toContain(neededBy)
+      expect(Object.keys(needed)).toContain(neededBy)
       expect(Object.keys(manifestIn(`node_modules/${neededBy}`).peerDependencies), neededBy).toContain(name)
     }
   })

@@ -4,8 +4,7 @@ import { AttemptErrorCode } from "../../../src/engine/attempts/Outcome.ts"
 import { EventType, eventData } from "../../../src/events/Catalog.ts"
 import { Envelope } from "../../../src/events/Envelope.ts"
 import { exampleEvent } from "../../../src/events/Samples.ts"
-import { attemptTable } from "../../../src/surface/docs/AttemptReference.ts"
-import { eventTable } from "../../../src/surface/docs/EventReference.ts"
+import { attemptTable, eventTable } from "../../../src/surface/docs/GuideTables.ts"
 
 describe("the reference of events", () => {
   it("has each of the 19 types once, with data that the catalog describes, field by field", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { ConfigProvider, ConfigProviderPathPatch, Effect, Either } from "effect"
 import { logLevel, logRequests, readSettings } from "../../../src/platform/settings/Settings.ts"
-import { documentedInProduction, documentedSettings, settingsTable } from "../../../src/surface/docs/SettingsTable.ts"
+import { documentedInProduction, documentedSettings, settingsTable } from "../../../src/surface/docs/GuideTables.ts"
 
 /** The names that the settings ask the environment for. */
 const namesRead = () => {

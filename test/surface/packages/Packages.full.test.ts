@@ -6,9 +6,9 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { describe, it as plainIt } from "vitest"
-import { archivePath } from "../../../src/surface/packages/Paths.ts"
+import { archivePath, packageSummaries } from "../../../src/surface/packages/Paths.ts"
 import { onSharedService, TestService } from "../../harness/TestService.ts"
 
 // What developers install from a running service. The worst caller asks for files that are not there, with every method:
@@ -26,7 +26,7 @@ const listed = Effect.gen(function* () {
   expect(status).toBe(200)
   const packages: unknown = json["packages"]
   expect(packages).toEqual(
-    ["connected-payments-webhooks", "connected-payments-cli"].map((name) => ({
+    ["connected-payments-client", "connected-payments-webhooks", "connected-payments-cli"].map((name) => ({
       name,
       version: JSON.parse(readFileSync(join(root, "package.json"), "utf8")).version,
       summary: expect.stringMatching(/\.$/),
@@ -73,12 +73,16 @@ onSharedService("the packages of a service", (it) => {
       const env = { ...process.env, npm_config_registry: "http://127.0.0.1:9", npm_config_audit: "false" }
       yield* Effect.promise(() => run("npm", ["install", ...urls], { cwd: project, env }))
       const names = readdirSync(join(project, "node_modules")).filter((name) => !name.startsWith("."))
-      expect(names).toEqual(["connected-payments-cli", "connected-payments-webhooks"])
-      const imports = `import { verifyWebhook } from "connected-payments-webhooks"; console.log(typeof verifyWebhook)`
+      expect(names).toEqual(["connected-payments-cli", "connected-payments-client", "connected-payments-webhooks"])
+      const imports = `import { verifyWebhook } from "connected-payments-webhooks"
+        import { makeFetchClient } from "connected-payments-client/openapi"
+        const { baseUrl, organization: { id, testKey } } = ${JSON.stringify({ baseUrl, organization })}
+        const { data } = await makeFetchClient({ baseUrl, organizationId: id, apiKey: testKey }).get("/provider/products")
+        console.log(typeof verifyWebhook, Array.isArray(data))`
       const imported = yield* Effect.promise(() =>
         run(process.execPath, ["--input-type=module", "-e", imports], { cwd: project })
       )
-      expect(imported.stdout.trim()).toBe("function")
+      expect(imported.stdout.trim()).toBe("function true")
       const triggered = yield* Effect.promise(() =>
         run("npx", ["--no", "connected-payments", "--", "trigger", "payment.succeeded", "--url", baseUrl], {
           cwd: project,
@@ -122,10 +126,10 @@ describe("a text that users read", () => {
       (path) => JSON.parse(readFileSync(join(root, path), "utf8")).version
     )
     expect(new Set(versions).size).toBe(1)
-    const guide = readFileSync(join(root, "src/docs/guides/getting-started.md"), "utf8")
-    for (const name of ["connected-payments-webhooks", "connected-payments-cli"] as const) {
-      expect(guide).toContain(archivePath(name))
-    }
+    const guides = ["getting-started", "client"].map((name) =>
+      readFileSync(join(root, `src/docs/guides/${name}.md`), "utf8")
+    )
+    for (const name of Struct.keys(packageSummaries)) expect(guides.join()).toContain(archivePath(name))
   })
 
   /** Packages of others, by the names of their well-known owners. */

@@ -1,19 +1,148 @@
-import { call } from "../../api/Call.ts"
+import { type AnswerOf, call } from "../../api/Call.ts"
+import { capitalized, isAt, itemsAt, numberAt, plainWords, textAt, valueAt } from "../../api/Reading.ts"
 import { Badge, OnOffBadge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
 import { Id } from "../../components/Copy.tsx"
-import { Loaded } from "../../components/Loaded.tsx"
+import { useFields } from "../../components/Draft.ts"
+import { TextField } from "../../components/Field.tsx"
+import { Form } from "../../components/Form.tsx"
+import { Empty, Loaded } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Facts, Page, Section } from "../../components/Page.tsx"
+import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
-import { useQuery } from "../../state/Query.ts"
+import { useQuery, useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
+import { toast } from "../../state/Toasts.ts"
 import { useUrlState } from "../../state/UrlState.ts"
 import { ConnectButtons, Disconnect } from "./Connect.tsx"
-import { Payouts } from "./Payouts.tsx"
-import { ReturnUrls } from "./ReturnUrls.tsx"
 import { type Connection, isLinked, linkedInWords, statusWords } from "./status.ts"
 import { wordsOfVisit } from "./visits.ts"
+
+type Record = AnswerOf<"returnUrls", "get">
+
+const operators = <span class="quiet">The operator's page</span>
+
+const Editor = ({ record }: { readonly record: Record }) => {
+  const { draft, field } = useFields({ successUrl: record.successUrl ?? "", cancelUrl: record.cancelUrl ?? "" })
+  const submission = useSubmit(
+    () => {
+      const payload = { successUrl: draft.successUrl.trim() || null, cancelUrl: draft.cancelUrl.trim() || null }
+      return call("returnUrls", "set", { payload })
+    },
+    () => toast("The return pages are saved.")
+  )
+  return (
+    <Form submission={submission} submit="Save">
+      <TextField
+        {...field("successUrl")}
+        label="After payment"
+        hint="Where payers come back to once they have paid. Empty: the operator's page."
+        type="url"
+        required={false}
+      />
+      <TextField
+        {...field("cancelUrl")}
+        label="Without payment"
+        hint="Where payers come back to if they leave without paying. Empty: the operator's page."
+        type="url"
+        required={false}
+      />
+    </Form>
+  )
+}
+
+const ReturnUrls = () => {
+  const { mayManageOrganization } = useWorkspace()
+  const record = useQuery("return-urls", (signal) => call("returnUrls", "get", {}, { signal }))
+  return (
+    <Section
+      title="Return pages"
+      lead="Where payers go from checkout. A page confirms nothing, since whoever knows its address can open it: rely on the events."
+    >
+      <Loaded query={record} lines={2}>
+        {(answer) =>
+          mayManageOrganization ? (
+            <Editor key={answer.updatedAt ?? ""} record={answer} />
+          ) : (
+            <Facts
+              items={[
+                ["After payment", answer.successUrl ?? operators],
+                ["Without payment", answer.cancelUrl ?? operators]
+              ]}
+            />
+          )
+        }
+      </Loaded>
+    </Section>
+  )
+}
+
+const scheduleInWords = (settings: unknown): string => {
+  const days = [
+    ...itemsAt(settings, "schedule", "weekly_payout_days"),
+    ...itemsAt(settings, "schedule", "monthly_payout_days")
+  ]
+  const interval = textAt(settings, "schedule", "interval") ?? "as the provider decides"
+  return days.length === 0 ? interval : `${interval}: ${days.join(", ")}`
+}
+
+/** When and where the account is paid out; only the account's owner can change this, at the provider. */
+const Payouts = () => {
+  const settings = useQuery("account/payouts", (signal) => call("account", "payoutSettings", {}, { signal }))
+  return (
+    <Section title="Payouts" lead="When and where the account is paid out. Its owner changes that at the provider.">
+      <Loaded query={settings}>
+        {(answer) => {
+          const delay = numberAt(answer, "delay_days") ?? textAt(answer, "delay_days")
+          const destinations = valueAt(answer, "destinations")
+          return (
+            <>
+              <Facts
+                items={[
+                  [
+                    "Status",
+                    <Badge key="status" tone={textAt(answer, "status") === "enabled" ? "ok" : "warning"}>
+                      {capitalized(textAt(answer, "status") ?? "unknown")}
+                    </Badge>
+                  ],
+                  ["Schedule", capitalized(scheduleInWords(answer))],
+                  ["Funds are held for", delay === undefined ? "an unknown time" : `${delay} days`]
+                ]}
+              />
+              {!Array.isArray(destinations) ? (
+                <p class="quiet">The provider does not show this platform where the account is paid out.</p>
+              ) : destinations.length === 0 ? (
+                <Empty title="No bank account is known yet">
+                  <p>The account's owner adds one at the provider.</p>
+                </Empty>
+              ) : (
+                <Table
+                  caption="Where the account is paid out"
+                  items={destinations.map((fields: unknown, at) => ({ id: String(at), fields }))}
+                  columns={[
+                    {
+                      head: "Bank account or card",
+                      cell: ({ fields }) => (
+                        <span class="row">
+                          {textAt(fields, "bank_name") ?? plainWords(textAt(fields, "type") ?? "Destination")}
+                          {isAt(fields, "default") ? <Badge>Default</Badge> : null}
+                        </span>
+                      )
+                    },
+                    { head: "Ends in", cell: ({ fields }) => <code>…{textAt(fields, "last4") ?? "????"}</code> },
+                    { head: "Currency", cell: ({ fields }) => textAt(fields, "currency")?.toUpperCase() ?? "–" },
+                    { head: "Country", cell: ({ fields }) => textAt(fields, "country") ?? "–" }
+                  ]}
+                />
+              )}
+            </>
+          )
+        }}
+      </Loaded>
+    </Section>
+  )
+}
 
 const yesOrNo = (isOn: boolean) => <OnOffBadge isOn={isOn} words={["Yes", "Not yet"]} off="warning" />
 

@@ -55,7 +55,9 @@ const included = (grant: string): ReadonlyArray<string> => {
 
 export const labelsOf = (grants: ReadonlyArray<string>): ReadonlyArray<string> => {
   const all = new Set(grants.flatMap(included))
-  return permissionRows.filter(({ permission }) => all.has(permission)).map(({ label }) => label)
+  const named = permissionRows.filter(({ permission }) => all.has(permission)).map(({ label }) => label)
+  // Those of an embedding service's own have no other words
+  return [...named, ...grants.filter((grant) => !isPermission(grant) && !grant.includes("*"))]
 }
 
 export const summaryOf = (grants: ReadonlyArray<string>): string => {

@@ -3,19 +3,53 @@ import { type AnswerOf, call } from "../../api/Call.ts"
 import { useAuthorNames, useMembers } from "../../components/Author.tsx"
 import { Badge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
-import { ConfirmButton } from "../../components/Dialog.tsx"
+import { ConfirmButton, FormDialog } from "../../components/Dialog.tsx"
+import { useFields } from "../../components/Draft.ts"
+import { TextField } from "../../components/Field.tsx"
 import { Empty, Loaded } from "../../components/Loaded.tsx"
 import { Page, Section } from "../../components/Page.tsx"
 import { actions, Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
-import { useQuery } from "../../state/Query.ts"
-import { useSession, useWorkspace } from "../../state/Session.ts"
+import { useQuery, useSubmit } from "../../state/Query.ts"
+import { type Environment, useSession, useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { EditMember, type Member, RemoveMember } from "./EditMember.tsx"
-import { Invite } from "./Invite.tsx"
 import { OrganizationSection } from "./OrganizationSection.tsx"
 import { entersAll, type Role, roleLabels } from "./roles.ts"
-import { workspacesInWords } from "./Workspaces.tsx"
+import { RoleChoice, WorkspaceChoice, workspacesInWords } from "./Workspaces.tsx"
+
+const sandboxOnly: ReadonlyArray<Environment> = ["sandbox"]
+const empty = { email: "", role: "developer" as Exclude<Role, "owner">, environments: sandboxOnly }
+
+const Invite = ({ onClose }: { readonly onClose: () => void }) => {
+  const { organization } = useSession()
+  const { draft, field } = useFields(empty)
+  const { email, environments, role } = draft
+  const submission = useSubmit(
+    () => call("invitations", "create", { payload: { email, role, ...(entersAll(role) ? {} : { environments }) } }),
+    (invitation) => {
+      toast(`An invitation is on its way to ${invitation.email}.`)
+      onClose()
+    }
+  )
+  // Only owners invite admins
+  const admins: ReadonlyArray<"admin"> = organization.role === "owner" ? ["admin"] : []
+  return (
+    <FormDialog title="Invite a person" submission={submission} submit="Send the invitation" onClose={onClose}>
+      <TextField
+        {...field("email")}
+        label="E-mail address"
+        hint="The mail has a link, which works once, within 7 days."
+        type="email"
+        inputMode="email"
+        maxLength={254}
+        required
+      />
+      <RoleChoice {...field("role")} offered={[...admins, "developer", "viewer"]} />
+      {entersAll(role) ? null : <WorkspaceChoice {...field("environments")} />}
+    </FormDialog>
+  )
+}
 
 type Invitation = AnswerOf<"invitations", "list">["data"][number]
 

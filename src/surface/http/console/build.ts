@@ -1,7 +1,6 @@
 import { packageRoot } from "../../../platform/settings/PackageFolders.ts"
-import { compressed, writeBuilt } from "./Built.ts"
+import { compressed, firstPageSize, writeBuilt } from "./Built.ts"
 import { bundle } from "./Bundle.ts"
-import { firstPageSize } from "./Size.ts"
 
 /** Builds the console into `dist`, for the package and the image, and reports its sizes: a part of `npm run build`. */
 
