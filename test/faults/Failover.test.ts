@@ -72,6 +72,14 @@ describe("with synchronous replication", () => {
     const { servers } = all
     yield* under(all, Effect.zipRight(servers.primary.crash, servers.promote))
     yield* expectWhole(all)
+    const listening = "SELECT count(*)::int AS count FROM pg_stat_activity WHERE application_name LIKE '%listener'"
+    yield* eventuallyDone(
+      "both listen",
+      Effect.map(servers.query<{ count: number }>(listening), ([row]) => row?.count === all.service.processes.length)
+    )
+    const lines = all.service.processes.flatMap(({ output }) => `${output.stdout}${output.stderr}`.split("\n"))
+    // Requests that were answered 503 meanwhile have their lines
+    expect(lines.filter((line) => /\bERROR (?!(?:GET|POST) \S+ 503 )/.test(line))).toEqual([])
   })
 
   it.scopedLive(`the same when the primary falls silent, its connections open (seed ${seed})`, function* () {

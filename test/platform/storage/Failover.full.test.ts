@@ -6,60 +6,17 @@ import { afterAll, beforeAll, vi } from "vitest"
 import { readDatabaseUrl } from "../../../src/platform/settings/DatabaseUrl.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { Hosts } from "../../../src/platform/storage/Hosts.ts"
-import { allDelivered, expectNothingLost } from "../../faults/History.ts"
-import { makeProvider } from "../../faults/Provider.ts"
-import { Randomness } from "../../faults/Randomness.ts"
-import { makeReceiver } from "../../faults/Receiver.ts"
-import { startReplicatedServers } from "../../faults/ReplicatedServers.ts"
 import { cuttableLine } from "../../harness/CuttableLine.ts"
-import { eventually, eventuallyDone } from "../../harness/Eventually.ts"
+import { eventually } from "../../harness/Eventually.ts"
 import { listening } from "../../harness/Listening.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
-import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
-import { serviceOn } from "./ReplicatedBed.ts"
 
 // For this file alone: other files run in the same process
 const { Client, Pool } = pg
 beforeAll(() => import("../../faults/preload/Patience.ts"))
 afterAll(() => {
   Object.assign(pg, { Client, Pool })
-})
-
-const isServed = (list: Effect.Effect<{ readonly status: number }>) => Effect.map(list, ({ status }) => status === 200)
-
-describe("when its primary is killed and the replica promoted, the service", () => {
-  it.scopedLive(
-    "finds the new primary without waiting for a statement to be given up, and loses nothing that was answered 200",
-    function* () {
-      const servers = yield* startReplicatedServers(yield* temporaryDirectory, { synchronous: true })
-      const service = yield* serviceOn({ url: servers.url })
-      const random = new Randomness()
-      const receiver = yield* makeReceiver(random, 5)
-      const endpointId = yield* service.subscribe(receiver.url("orders"))
-      const provider = makeProvider(service, random)
-
-      yield* provider.loading(
-        30,
-        Effect.gen(function* () {
-          yield* provider.more(20)
-          yield* servers.primary.crash
-          yield* servers.promote
-          yield* eventuallyDone("the new primary", isServed(service.get("/endpoints")))
-          yield* provider.more(20)
-        })
-      )
-      yield* allDelivered(servers)
-      yield* expectNothingLost(servers, provider, receiver, [endpointId])
-      const listens = "SELECT count(*) = 1 AS done FROM pg_stat_activity WHERE application_name LIKE '%listener'"
-      yield* eventuallyDone(
-        "the listener",
-        Effect.map(servers.query<{ done: boolean }>(listens), ([row]) => row?.done === true)
-      )
-      expect(service.log.filter(({ level }) => level === "ERROR")).toEqual([])
-    },
-    400_000
-  )
 })
 
 const pidOf = (sql: SqlClient.SqlClient) =>
