@@ -1,7 +1,15 @@
 import { HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Uuid } from "../../platform/bounds/Text.ts"
-import { errorSchema, errorSchemas, OrganizationAccessDenied, OrganizationAlreadyExists, PermissionDenied, ResourceNotFound, ServiceUnavailable } from "../../platform/errors/Errors.ts"
+import {
+  errorSchema,
+  errorSchemas,
+  OrganizationAccessDenied,
+  OrganizationAlreadyExists,
+  PermissionDenied,
+  ResourceNotFound,
+  ServiceUnavailable
+} from "../../platform/errors/Errors.ts"
 import { CreatedAt, described, ExpiresAt, optional, strict, withStatus } from "../../platform/kit/Request.ts"
 import { CreatedBy, Email, Environments, InvitedRole, WorkspaceEnvironment } from "../Schemas.ts"
 import { sessionDelete, sessionGet, sessionGroup, sessionPost } from "../SessionEndpoints.ts"

@@ -3,7 +3,13 @@ import { Effect } from "effect"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
-import { type CredentialLimitsRow, type CredentialPolicies, credentialLimitColumns, type TokensToTake, takeCredentialTokens } from "../keys/CredentialLimitsStatements.ts"
+import {
+  type CredentialLimitsRow,
+  type CredentialPolicies,
+  credentialLimitColumns,
+  type TokensToTake,
+  takeCredentialTokens
+} from "../keys/CredentialLimitsStatements.ts"
 import { enteredEnvironments } from "../members/MembershipsRepo.ts"
 import type { Role, Session } from "../Principal.ts"
 import type { SessionShown, SignInPreview } from "./Api.ts"

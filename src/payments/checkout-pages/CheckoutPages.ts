@@ -4,7 +4,13 @@ import { Context, Effect, Layer, Option, Predicate } from "effect"
 import { PaymentPermission } from "../../identity/keys/Permissions.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { refusal } from "../../platform/bounds/Refusals.ts"
-import { CheckoutPageLimitReached, ProviderUnavailable, ResourceNotFound, unknownCursor, ValidationFailed } from "../../platform/errors/Errors.ts"
+import {
+  CheckoutPageLimitReached,
+  ProviderUnavailable,
+  ResourceNotFound,
+  unknownCursor,
+  ValidationFailed
+} from "../../platform/errors/Errors.ts"
 import { type AuditAction, makeAudit } from "../../platform/kit/Audit.ts"
 import { CheckoutPageId, newId } from "../../platform/kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../../platform/kit/Request.ts"
@@ -19,7 +25,13 @@ import { type ConnectedAccount, keysOf, type ProviderCall } from "../ProviderCal
 import { requireSubscriptions } from "../prices/Prices.ts"
 import { requestRefused } from "../RefusalReasons.ts"
 import type { ProviderObject } from "../Schemas.ts"
-import type { CheckoutPage, CheckoutPageItem, CreateCheckoutPage, ListCheckoutPages, UpdateCheckoutPage } from "./Api.ts"
+import type {
+  CheckoutPage,
+  CheckoutPageItem,
+  CreateCheckoutPage,
+  ListCheckoutPages,
+  UpdateCheckoutPage
+} from "./Api.ts"
 import { type FoundRow, makeCheckoutPagesRepo, type PageContent, type PageRow } from "./CheckoutPagesRepo.ts"
 
 /** A page's items, read at the provider when they are set, so that showing a page makes no calls. */

@@ -1,6 +1,12 @@
 import { HttpApiBuilder, type HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Duration, Effect, Option } from "effect"
-import { type ApiError, retrySeconds, type ServiceUnavailable, UnsupportedMediaType, ValidationFailed } from "../../platform/errors/Errors.ts"
+import {
+  type ApiError,
+  retrySeconds,
+  type ServiceUnavailable,
+  UnsupportedMediaType,
+  ValidationFailed
+} from "../../platform/errors/Errors.ts"
 import { BaseApi } from "../../platform/kit/BaseApi.ts"
 import { type BucketEmpty, RateLimits } from "../../platform/kit/RateLimit.ts"
 import type { TrustedProxies } from "../../platform/settings/Forms.ts"
