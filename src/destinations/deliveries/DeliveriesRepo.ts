@@ -12,7 +12,7 @@ import { transaction } from "../../platform/storage/Database.ts"
 import { useDays } from "../../platform/storage/DayPartitions.ts"
 import { paymentOf } from "../../platform/storage/EventIndexes.ts"
 import { makePreparing } from "../../platform/storage/Statements.ts"
-import { countSoon } from "../statistics/UnsettledStatements.ts"
+import { countSoon } from "../statistics/CountStatements.ts"
 import type { Attempt, Delivery, ListDeliveries } from "./Api.ts"
 
 /**

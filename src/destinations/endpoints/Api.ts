@@ -173,7 +173,6 @@ export const SendTest = strict(
     type: described(EventType, "A type that the endpoint subscribes to")
   }).annotations({ identifier: "SendTest" })
 )
-export type SendTest = typeof SendTest.Type
 
 export const QueuedTest = Schema.Struct({
   id: DeliveryId,
@@ -185,7 +184,6 @@ export const QueuedTest = Schema.Struct({
     "A sentence if the endpoint's filters let no real event of this type through; else empty"
   )
 }).annotations({ identifier: "QueuedTest" })
-export type QueuedTest = typeof QueuedTest.Type
 
 export const SkippedEvent = Schema.Struct({
   eventId: described(Schema.String, "The id of the event, as in its envelope: `svc_evt_…`"),

@@ -61,7 +61,6 @@ export const EventReplay = Schema.Struct({
 export type EventReplay = typeof EventReplay.Type
 
 export const EventReplayList = listOf("EventReplayList", EventReplay)
-export type EventReplayList = typeof EventReplayList.Type
 
 export const StartEventReplay = strict(
   Schema.Struct({

@@ -32,7 +32,6 @@ export const StoredEvent = Schema.Struct(eventFields).annotations({ identifier: 
 export type StoredEvent = typeof StoredEvent.Type
 
 export const StoredEventList = listOf("StoredEventList", StoredEvent)
-export type StoredEventList = typeof StoredEventList.Type
 
 export const StoredEventDetail = Schema.Struct({
   ...eventFields,
@@ -41,7 +40,6 @@ export const StoredEventDetail = Schema.Struct({
     `Its deliveries to all endpoints, newest first: the newest ${shownDeliveries}, replays included`
   )
 }).annotations({ identifier: "StoredEventDetail" })
-export type StoredEventDetail = typeof StoredEventDetail.Type
 
 export const ListEvents = strict(
   Schema.Struct({

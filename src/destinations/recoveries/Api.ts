@@ -51,7 +51,6 @@ export const Recovery = Schema.Struct({
 export type Recovery = typeof Recovery.Type
 
 export const RecoveryList = listOf("RecoveryList", Recovery)
-export type RecoveryList = typeof RecoveryList.Type
 
 export const StartRecovery = strict(
   Schema.Struct({
@@ -61,7 +60,6 @@ export const StartRecovery = strict(
     )
   }).annotations({ identifier: "StartRecovery" })
 )
-export type StartRecovery = typeof StartRecovery.Type
 
 export const ListRecoveries = strict(
   Schema.Struct({

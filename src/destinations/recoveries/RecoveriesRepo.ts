@@ -7,7 +7,7 @@ import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
 import { useDays } from "../../platform/storage/DayPartitions.ts"
 import { makeResendSql } from "../deliveries/DeliveriesRepo.ts"
-import { countSoon } from "../statistics/UnsettledStatements.ts"
+import { countSoon } from "../statistics/CountStatements.ts"
 import type { ListRecoveries, Recovery } from "./Api.ts"
 
 /** Few, so that a step is short and the queue alternates between endpoints. */

@@ -62,7 +62,6 @@ export const Statistics = Schema.Struct({
 export type Statistics = typeof Statistics.Type
 
 export const ReadStatistics = strict(Schema.Struct({ days: optional(DaysFromQuery) }))
-export type ReadStatistics = typeof ReadStatistics.Type
 
 export class StatisticsApi extends integrationGroup(
   "statistics",

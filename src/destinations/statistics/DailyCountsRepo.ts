@@ -4,9 +4,8 @@ import type { EndpointId } from "../../platform/kit/Ids.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
 import type { DeliveryDay } from "./Api.ts"
-import { makeCountStatements, type Pass } from "./CountStatements.ts"
+import { lookAgain, makeCountStatements, type Pass } from "./CountStatements.ts"
 import { keptDays, type Position, type Stretch } from "./Slots.ts"
-import { lookAgain } from "./UnsettledStatements.ts"
 
 const rememberedRefunds = "400 days"
 

@@ -26,7 +26,6 @@ export const StreamQuery = strict(
     follow: optional(BooleanFromQuery, "false ends the stream once everything so far was sent. Default true")
   })
 )
-export type StreamQuery = typeof StreamQuery.Type
 
 export const eventStreamType = "text/event-stream"
 

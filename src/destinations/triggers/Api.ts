@@ -23,7 +23,6 @@ export const TriggerEvent = strict(
     identifier: "TriggerEvent"
   })
 )
-export type TriggerEvent = typeof TriggerEvent.Type
 
 export class EventTriggersApi extends integrationGroup("eventTriggers", "Events on request, for development").add(
   integrationPost("create", "/event-triggers", "Make an event happen in the sandbox")

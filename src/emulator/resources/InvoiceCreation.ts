@@ -1,5 +1,7 @@
-import { storedList } from "../api/Lists.ts"
-import type { RequestContext } from "../api/Route.ts"
+import { Schema } from "effect"
+import { pageParams, storedList } from "../api/Lists.ts"
+import * as Params from "../api/Params.ts"
+import type { RequestContext, Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
 import {
   type Customer,
@@ -10,7 +12,29 @@ import {
   nulls,
   type Subscription
 } from "../Records.ts"
+import { resource } from "./Resource.ts"
 import { sumOf } from "./Sales.ts"
+
+const listParams = Schema.Struct({
+  ...pageParams,
+  collection_method: Params.optional(Params.oneOf("charge_automatically", "send_invoice")),
+  created: Params.optional(Params.range),
+  customer: Params.optional(Params.text()),
+  status: Params.optional(Params.oneOf("draft", "open", "paid", "uncollectible", "void")),
+  subscription: Params.optional(Params.text())
+})
+
+const invoices = resource("/v1/invoices", "invoice")
+
+export const invoiceRoutes: ReadonlyArray<Route> = [
+  invoices.list(listParams, {
+    fields: ["collection_method", "created", "customer", "status"],
+    matches: ({ parent }, { subscription = parent.subscription_details.subscription }) =>
+      parent.subscription_details.subscription === subscription
+  }),
+  invoices.get,
+  invoices.parts("lines", "line_item", (_, { lines }) => ({ items: lines.data, noun: "line item" }))
+]
 
 interface InvoiceTerms {
   readonly customer: Customer

@@ -3,20 +3,214 @@ import { pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import type { RequestContext, Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
-import { invalid, type ProviderError } from "../ProviderError.ts"
-import type { PaymentLink, Session } from "../Records.ts"
-import {
-  afterCompletionOf,
-  afterCompletionParams,
-  checkAfterCompletion,
-  createPaymentLink,
-  noLinkPaymentData,
-  paymentLinkParams,
-  restrictionsParams
-} from "./PaymentLinkCreation.ts"
+import { type Check, invalid, type ProviderError } from "../ProviderError.ts"
+import { type LineItem, nulls, type PaymentLink, type Session } from "../Records.ts"
 import { resource } from "./Resource.ts"
-import { soldItems, sumOf } from "./Sales.ts"
+import {
+  checkTotal,
+  isRecurring,
+  issuedBySelf,
+  makeItem,
+  makeOrder,
+  makeSale,
+  noInvoiceData,
+  paymentIntentDataParams,
+  type Sale,
+  soldItems,
+  subscriptionDataParams,
+  sumOf
+} from "./Sales.ts"
 import { makeSession } from "./SessionCreation.ts"
+
+/** The provider's limits for an adjustable quantity, and the defaults. */
+const largestQuantity = 999_999
+const defaultMaximum = 99
+
+const adjustableQuantity = Schema.Struct({
+  enabled: Params.boolean,
+  maximum: Params.optional(Params.integer(1, largestQuantity)),
+  minimum: Params.optional(Params.integer(0, largestQuantity - 1))
+})
+
+const lineItem = Schema.Struct({
+  adjustable_quantity: Params.optional(adjustableQuantity),
+  price: Params.text(),
+  quantity: Params.integer(1, largestQuantity)
+})
+
+type LineItemParams = typeof lineItem.Type
+
+const afterCompletionParams = Schema.Struct({
+  hosted_confirmation: Params.optional(Schema.Struct({ custom_message: Params.optional(Params.text(500)) })),
+  redirect: Params.optional(Schema.Struct({ url: Params.url })),
+  type: Params.oneOf("hosted_confirmation", "redirect")
+})
+
+const restrictionsParams = Schema.Struct({
+  completed_sessions: Schema.Struct({ limit: Params.integer(1, 999_999) })
+})
+
+const paymentLinkParams = Schema.Struct({
+  after_completion: Params.optional(afterCompletionParams),
+  allow_promotion_codes: Params.optional(Params.boolean),
+  billing_address_collection: Params.optional(Params.oneOf("auto", "required")),
+  currency: Params.optional(Params.currency),
+  customer_creation: Params.optional(Params.oneOf("always", "if_required")),
+  inactive_message: Params.optional(Params.text(500)),
+  line_items: Params.listOf(lineItem, 20),
+  metadata: Params.optional(Params.metadata),
+  payment_intent_data: Params.optional(Schema.Struct(paymentIntentDataParams)),
+  restrictions: Params.optional(restrictionsParams),
+  submit_type: Params.optional(Params.oneOf("auto", "book", "donate", "pay", "subscribe")),
+  subscription_data: Params.optional(subscriptionDataParams)
+})
+
+type LinkParams = typeof paymentLinkParams.Type
+
+/** Checks that only the page named by `type` is described: the provider's or the shop's. */
+const checkAfterCompletion = (params: typeof afterCompletionParams.Type | undefined): Check => {
+  if (params === undefined) return Effect.void
+  if (params.type === "redirect" && params.redirect === undefined) {
+    return invalid(
+      "after_completion[redirect]",
+      "Missing required param: after_completion[redirect].",
+      "parameter_missing"
+    )
+  }
+  const other = params.type === "redirect" ? "hosted_confirmation" : "redirect"
+  return params[other] === undefined
+    ? Effect.void
+    : invalid(`after_completion[${other}]`, `\`${other}\` cannot be set with the type \`${params.type}\`.`)
+}
+
+const checkQuantities = (items: ReadonlyArray<LineItemParams>): Check => {
+  const wrong = items.findIndex(({ adjustable_quantity, quantity }) => {
+    if (adjustable_quantity?.enabled !== true) return false
+    const { maximum = Math.max(defaultMaximum, quantity), minimum = 0 } = adjustable_quantity
+    return minimum > maximum || quantity < minimum || quantity > maximum
+  })
+  return wrong < 0
+    ? Effect.void
+    : invalid(
+        `line_items[${wrong}][adjustable_quantity]`,
+        "The quantity of a line item must lie between the `minimum` and the `maximum` of its `adjustable_quantity`."
+      )
+}
+
+const checkMode = ({ sold }: Sale, params: LinkParams): Check => {
+  const chosen = sold.findIndex(({ price }) => price.custom_unit_amount !== null)
+  if (chosen >= 0 && params.line_items[chosen]?.adjustable_quantity?.enabled === true) {
+    return invalid(
+      `line_items[${chosen}][adjustable_quantity]`,
+      "The quantity of a price with `custom_unit_amount` cannot be adjustable."
+    )
+  }
+  if (!isRecurring(sold)) {
+    return params.subscription_data === undefined
+      ? Effect.void
+      : invalid("subscription_data", "`subscription_data` can only be set for recurring prices.")
+  }
+  if (params.payment_intent_data !== undefined) {
+    return invalid("payment_intent_data", "`payment_intent_data` cannot be set for recurring prices.")
+  }
+  return params.customer_creation === undefined
+    ? Effect.void
+    : invalid("customer_creation", "`customer_creation` cannot be set for recurring prices.")
+}
+
+const adjustableOf = ({ adjustable_quantity, quantity }: LineItemParams): LineItem["adjustable_quantity"] =>
+  adjustable_quantity?.enabled === true
+    ? {
+        enabled: true,
+        maximum: adjustable_quantity.maximum ?? Math.max(defaultMaximum, quantity),
+        minimum: adjustable_quantity.minimum ?? 0
+      }
+    : null
+
+const afterCompletionOf = (params: typeof afterCompletionParams.Type | undefined): PaymentLink["after_completion"] =>
+  params?.redirect === undefined
+    ? {
+        hosted_confirmation: { custom_message: params?.hosted_confirmation?.custom_message ?? null },
+        type: "hosted_confirmation"
+      }
+    : { redirect: { url: params.redirect.url }, type: "redirect" }
+
+const noLinkPaymentData: NonNullable<PaymentLink["payment_intent_data"]> = {
+  ...nulls("capture_method description setup_future_usage statement_descriptor statement_descriptor_suffix"),
+  ...nulls("transfer_group"),
+  metadata: {}
+}
+
+const makeLink = (baseUrl: string, { currency, sold }: Sale, params: LinkParams): PaymentLink => {
+  const id = newId("plink_")
+  const recurring = isRecurring(sold)
+  const { paymentIntentData, subscriptionData } = makeOrder([], params)
+  return {
+    id,
+    object: "payment_link",
+    active: true,
+    after_completion: afterCompletionOf(params.after_completion),
+    allow_promotion_codes: params.allow_promotion_codes ?? false,
+    ...nulls("application application_fee_amount application_fee_percent consent_collection managed_payments"),
+    ...nulls("on_behalf_of payment_method_options payment_method_types shipping_address_collection transfer_data"),
+    automatic_tax: { enabled: false, liability: null },
+    billing_address_collection: params.billing_address_collection ?? "auto",
+    currency,
+    custom_fields: [],
+    custom_text: { after_submit: null, shipping_address: null, submit: null, terms_of_service_acceptance: null },
+    customer_creation: recurring ? "always" : (params.customer_creation ?? "if_required"),
+    inactive_message: params.inactive_message ?? null,
+    invoice_creation: recurring ? null : { enabled: false, invoice_data: noInvoiceData },
+    livemode: false,
+    metadata: Params.patchMetadata({}, params.metadata),
+    payment_intent_data:
+      params.payment_intent_data === undefined
+        ? null
+        : {
+            ...noLinkPaymentData,
+            description: paymentIntentData.description,
+            metadata: paymentIntentData.metadata,
+            statement_descriptor: paymentIntentData.statementDescriptor,
+            statement_descriptor_suffix: paymentIntentData.statementDescriptorSuffix
+          },
+    payment_method_collection: recurring ? "always" : "if_required",
+    phone_number_collection: { enabled: false },
+    restrictions:
+      params.restrictions === undefined
+        ? null
+        : { completed_sessions: { count: 0, limit: params.restrictions.completed_sessions.limit } },
+    shipping_options: [],
+    submit_type: params.submit_type ?? "auto",
+    subscription_data: recurring
+      ? {
+          description: subscriptionData.description,
+          invoice_settings: issuedBySelf,
+          metadata: subscriptionData.metadata,
+          trial_period_days: subscriptionData.trialPeriodDays,
+          trial_settings: null
+        }
+      : null,
+    tax_id_collection: { enabled: false, required: "never" },
+    url: `${baseUrl}/b/${id}`
+  }
+}
+
+/** Errors (400): as for a checkout session, each with `param`. */
+const createPaymentLink: (context: RequestContext, params: LinkParams) => Effect.Effect<PaymentLink, ProviderError> =
+  Effect.fnUntraced(function* (context, params) {
+    const sale = yield* makeSale(context, params.line_items, params.currency)
+    yield* checkMode(sale, params)
+    yield* checkQuantities(params.line_items)
+    yield* checkAfterCompletion(params.after_completion)
+    const trial = params.subscription_data?.trial_period_days !== undefined
+    const adjustable = params.line_items.map(adjustableOf)
+    const items = sale.sold.map((one, index) => makeItem(one, trial, adjustable[index]))
+    yield* checkTotal(items, "line_items")
+    const link = makeLink(context.baseUrl, sale, params)
+    context.objects.put("order", link.id, makeOrder(items, params))
+    context.save("payment_link", link, "payment_link.created")
+    return link
+  })
 
 const updateParams = Schema.Struct({
   active: Params.optional(Params.boolean),

@@ -34,7 +34,6 @@ export const SearchPayments = strict(
     )
     .annotations({ identifier: "SearchPayments" })
 )
-export type SearchPayments = typeof SearchPayments.Type
 
 /** The search of people who know an order, but no id. */
 export class SearchApi extends providerGroup(

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import { v7 } from "uuid"
+import { countSoon, lookAgain } from "../../../src/destinations/statistics/CountStatements.ts"
 import { slotOf } from "../../../src/destinations/statistics/Slots.ts"
-import { countSoon, lookAgain } from "../../../src/destinations/statistics/UnsettledStatements.ts"
 import { expect, layer } from "../../harness/Tests.ts"
 import {
   Bench,

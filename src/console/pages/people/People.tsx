@@ -3,20 +3,100 @@ import { type AnswerOf, call } from "../../api/Call.ts"
 import { useAuthorNames, useMembers } from "../../components/Author.tsx"
 import { Badge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
-import { ConfirmButton, FormDialog } from "../../components/Dialog.tsx"
-import { useFields } from "../../components/Draft.ts"
-import { TextField } from "../../components/Field.tsx"
+import { Confirm, ConfirmButton, FormDialog } from "../../components/Dialog.tsx"
+import { useDraft, useFields } from "../../components/Draft.ts"
+import { Checkbox, TextField } from "../../components/Field.tsx"
 import { Empty, Loaded } from "../../components/Loaded.tsx"
 import { Page, Section } from "../../components/Page.tsx"
 import { actions, Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
 import { useQuery, useSubmit } from "../../state/Query.ts"
-import { type Environment, useSession, useWorkspace } from "../../state/Session.ts"
+import { type Environment, sessionChanged, useSession, useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
-import { EditMember, type Member, RemoveMember } from "./EditMember.tsx"
+import { type Membership, memberChanges } from "./memberChanges.ts"
 import { OrganizationSection } from "./OrganizationSection.tsx"
-import { entersAll, type Role, roleLabels } from "./roles.ts"
+import { entersAll, type Role, roleLabels, roles } from "./roles.ts"
 import { RoleChoice, WorkspaceChoice, workspacesInWords } from "./Workspaces.tsx"
+
+type Member = AnswerOf<"members", "list">["data"][number]
+
+interface Props {
+  readonly member: Member
+  readonly onClose: () => void
+}
+
+const keepKeys = (keep: boolean) => (keep ? { keep_keys: true } : {})
+
+const KeepKeys = (field: { readonly value: boolean; readonly onChange: (keep: boolean) => void }) => (
+  <Checkbox
+    {...field}
+    name="keep_keys"
+    label="Keep the API keys that they created"
+    hint="Otherwise those that they could no longer create are revoked, and programs that use them are refused."
+  />
+)
+
+const EditMember = ({ member, onClose }: Props) => {
+  const { organization, person } = useSession()
+  const isSelf = member.personId === person.id
+  const [keep, setKeep] = useState(false)
+  // The form's initial values
+  const [before] = useState(member)
+  const { draft, field, form } = useDraft({
+    initial: (): Membership => before,
+    read: (membership: Membership) => ({ kind: "ready" as const, value: memberChanges(before, membership) }),
+    send: (payload) =>
+      call("members", "update", { path: { personId: member.personId }, urlParams: keepKeys(keep), payload }),
+    onClose,
+    onDone: () => {
+      toast(`${member.email} is changed.`)
+      if (isSelf) void sessionChanged()
+    }
+  })
+  const offered = organization.role === "owner" ? roles : roles.filter((one) => !entersAll(one))
+  return (
+    <FormDialog
+      {...form}
+      title={isSelf ? "Change your own role" : `Change ${member.email}`}
+      submit="Save"
+      onClose={onClose}
+    >
+      <RoleChoice {...field("role")} offered={offered} />
+      {entersAll(draft.role) ? null : <WorkspaceChoice {...field("environments")} />}
+      {isSelf ? null : <KeepKeys value={keep} onChange={setKeep} />}
+    </FormDialog>
+  )
+}
+
+const RemoveMember = ({ member, onClose }: Props) => {
+  const { organization, person } = useSession()
+  const isSelf = member.personId === person.id
+  const [keep, setKeep] = useState(false)
+  const submission = useSubmit(
+    () => call("members", "remove", { path: { personId: member.personId }, urlParams: keepKeys(keep) }),
+    () => {
+      if (isSelf) void sessionChanged()
+      toast(isSelf ? `You have left ${organization.name}.` : `${member.email} is removed.`)
+      onClose()
+    }
+  )
+  return (
+    <Confirm
+      title={isSelf ? `Leave ${organization.name}?` : `Remove ${member.email}?`}
+      confirmLabel={isSelf ? "Leave" : "Remove"}
+      danger
+      submission={submission}
+      onClose={onClose}
+    >
+      <p>
+        {isSelf
+          ? "You lose access at once. The API keys that you created and the invitations that you sent are revoked."
+          : "They lose access at once, in every open session. The invitations that they sent are revoked."}
+      </p>
+      {isSelf ? null : <KeepKeys value={keep} onChange={setKeep} />}
+    </Confirm>
+  )
+}
 
 const sandboxOnly: ReadonlyArray<Environment> = ["sandbox"]
 const empty = { email: "", role: "developer" as Exclude<Role, "owner">, environments: sandboxOnly }
