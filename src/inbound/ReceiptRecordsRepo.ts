@@ -209,14 +209,14 @@ const makeMissing = (sql: Sql) => {
 
   /**
    * The connected accounts, and since when the provider's events may lack receipts: an hour before the last comparison,
-   * as a database that fell back to a replica may have lost what it had then; at least since some minutes before it, as
+   * as a database that fell back to a replica may have lost what it had then; at least since a minute before it, as
    * clocks differ. Those compared longest ago are first.
    */
   const toReconcile = (environment: Environment) =>
     sql<Pick<Tenant, "organizationId"> & { readonly since: Date; readonly atLeastSince: Date }>`
       SELECT organization_id AS "organizationId",
         GREATEST(linked_at, LEAST(reconciled_until, now()) - interval '1 hour', now() - interval '29 days') AS since,
-        GREATEST(linked_at, LEAST(reconciled_until, now()) - interval '5 minutes', now() - interval '29 days') AS "atLeastSince"
+        GREATEST(linked_at, LEAST(reconciled_until, now()) - interval '1 minute', now() - interval '29 days') AS "atLeastSince"
       FROM payments.provider_accounts WHERE environment = ${environment} AND status = 'connected'
       ORDER BY reconciled_until NULLS FIRST LIMIT 1000`
 

@@ -91,7 +91,7 @@ export interface Progress {
   readonly refused: number
 }
 
-type Replays = Effect.Effect.Success<typeof makeReplay>
+type Replays = Pick<Effect.Effect.Success<typeof makeReplay>, "takeIn">
 
 const makeReconcile = Effect.fnUntraced(function* ({ takeIn }: Replays) {
   const lostEvents = yield* makeLostEvents

@@ -247,16 +247,23 @@ export const receiptCommands: ReadonlyArray<Command> = [
       ),
       event: optional(eventArgument),
       outcome: optional(choice(receiptOutcomes, "All receipts with this outcome, instead of one event.")),
-      since: optional(agoOption("All events without a receipt, instead of one, that the provider created since then")),
-      until: optional(agoOption("With --since: those that the provider created before then"))
+      since: optional(
+        agoOption(
+          "All events without a receipt that the provider created since then; with --outcome: received since then"
+        )
+      ),
+      until: optional(agoOption("With --since alone: those that the provider created before then"))
     }),
     services: servicesForReplays,
     run: Effect.fnUntraced(function* ({ environment, event, organization, outcome, since, until }) {
       const receipts = yield* Receipts
       const author = yield* operator
       const where = { environment, ...(yield* organizationIn(organization)) }
-      if ([event, outcome, since].filter((one) => one !== undefined).length !== 1) {
+      if (event === undefined ? (outcome ?? since) === undefined : (outcome ?? since ?? until) !== undefined) {
         return yield* new CommandFailed({ message: "Name either an event, --outcome or --since." })
+      }
+      if (until !== undefined && (since === undefined || outcome !== undefined)) {
+        return yield* new CommandFailed({ message: "--until needs --since, without --outcome." })
       }
       if (event !== undefined) {
         const named = { environment, providerEventId: event }
@@ -270,8 +277,13 @@ export const receiptCommands: ReadonlyArray<Command> = [
         return stored + refused === 0 ? Effect.void : Console.error(doneText(done))
       }
       const notAsked =
-        since === undefined
-          ? yield* replayOutcome(receipts, { ...where, ...(outcome === undefined ? {} : { outcome }) }, author, tell)
+        outcome !== undefined || since === undefined
+          ? yield* replayOutcome(
+              receipts,
+              { ...where, ...(outcome === undefined ? {} : { outcome }), ...(since === undefined ? {} : { since }) },
+              author,
+              tell
+            )
           : yield* receipts.replayLost({ ...where, since, until: until ?? new Date() }, author, (_, progress) =>
               tell(progress)
             )

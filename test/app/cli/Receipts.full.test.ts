@@ -192,6 +192,24 @@ onSharedService("connected-payments receipts", (it) => {
         "Name either an event, --outcome or --since."
       )
 
+      // All receipts with an outcome, page by page; the provider no longer has most of these
+      const { event: unheard, tenant: other } = yield* unheardPayment
+      yield* subscribe(other)
+      const copies = (receivedAt: string) => sql`
+          INSERT INTO payments.receipts SELECT (jsonb_populate_record(r, jsonb_build_object(
+            'provider_event_id', 'evt_gone' || number, 'outcome', 'no_subscriber', 'received_at', ${receivedAt}::text))).*
+          FROM payments.receipts r, generate_series(1, 150) AS number
+          WHERE organization_id = ${other.id} AND provider_event_id = ${unheard}`
+      yield* copies(new Date(Date.now() - 60_000).toISOString())
+      const ofOutcome = ["replay", ...sandbox, "--organization", other.id, "--outcome", "no_subscriber", "--json"]
+      const recent = yield* runHere(...ofOutcome, "--since", "30 seconds")
+      expect(recent.json).toEqual({ stored: 1, refused: 0, notAsked: [] })
+      const all = yield* runHere(...ofOutcome)
+      expect(all.json).toEqual({ stored: 0, refused: 150, notAsked: [] })
+      const told = all.stderr.match(/^Stored: .*Refused: \d+/gm)
+      expect([told?.length, told?.at(-1)]).toEqual([2, "Stored: 0. Refused: 150"])
+      expectRefused(yield* runHere(...ofOutcome, "--until", "1 hour"), 1, "--until needs --since, without --outcome.")
+
       // Another organization's account does not have it, and the provider does not know others
       const { tenant: stranger } = yield* unheardPayment
       const unknown = (organization: string, id: string) =>
