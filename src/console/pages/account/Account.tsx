@@ -1,5 +1,6 @@
 import { type AnswerOf, call } from "../../api/Call.ts"
 import { capitalized, isAt, itemsAt, numberAt, plainWords, textAt, valueAt } from "../../api/Reading.ts"
+import { isSupported } from "../../api/Supported.ts"
 import { Badge, OnOffBadge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
 import { Id } from "../../components/Copy.tsx"
