@@ -215,13 +215,13 @@ const makeMissing = (sql: Sql) => {
   const toReconcile = (environment: Environment) =>
     sql<Pick<Tenant, "organizationId"> & { readonly since: Date; readonly atLeastSince: Date }>`
       SELECT organization_id AS "organizationId",
-        GREATEST(linked_at, LEAST(reconciled_until, now()) - interval '1 hour', now() - interval '29 days') AS since,
-        GREATEST(linked_at, LEAST(reconciled_until, now()) - interval '1 minute', now() - interval '29 days') AS "atLeastSince"
+        GREATEST(linked_at, reconciled_until - interval '1 hour', now() - interval '29 days') AS since,
+        GREATEST(linked_at, reconciled_until - interval '1 minute', now() - interval '29 days') AS "atLeastSince"
       FROM payments.provider_accounts WHERE environment = ${environment} AND status = 'connected'
       ORDER BY reconciled_until NULLS FIRST LIMIT 1000`
 
   const reconciled = (tenant: Tenant, until: Date) => sql`
-    UPDATE payments.provider_accounts SET reconciled_until = GREATEST(LEAST(reconciled_until, now()), ${until.toISOString()}::timestamptz)
+    UPDATE payments.provider_accounts SET reconciled_until = GREATEST(reconciled_until, ${until.toISOString()}::timestamptz)
     WHERE ${ofTenant(sql, tenant)}`
 
   const markReconciled = (environment: Environment, providerEventId: string) => sql`
