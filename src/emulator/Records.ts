@@ -9,6 +9,16 @@ export function nulls(names: string): Readonly<Record<string, null>> {
   return Object.fromEntries(names.split(" ").map((name) => [name, null]))
 }
 
+/** The named parameters of a request, each null if it is absent. Names are separated by spaces. */
+export function given<P extends object, const Names extends string>(
+  params: P,
+  names: Names
+): { readonly [Name in WordsOf<Names> & keyof P]: Exclude<P[Name], undefined> | null }
+export function given(params: object, names: string): Readonly<Record<string, unknown>> {
+  const values = new Map<string, unknown>(Object.entries(params))
+  return Object.fromEntries(names.split(" ").map((name) => [name, values.get(name) ?? null]))
+}
+
 /**
  * A provider type in its JSON form. The SDK's types have `Decimal` where the JSON has a string, and allow an expanded
  * object instead of an id.
@@ -165,13 +175,10 @@ export interface Order {
   readonly attemptedIntent?: string
 }
 
-export interface PaymentIntentData {
-  readonly metadata: Readonly<Record<string, string>>
-  readonly description: string | null
-  readonly receiptEmail: string | null
-  readonly statementDescriptor: string | null
-  readonly statementDescriptorSuffix: string | null
-}
+export type PaymentIntentData = Pick<
+  PaymentIntent,
+  "description" | "metadata" | "receipt_email" | "statement_descriptor" | "statement_descriptor_suffix"
+>
 
 export interface SubscriptionData {
   readonly metadata: Readonly<Record<string, string>>

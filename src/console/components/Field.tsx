@@ -168,6 +168,16 @@ export const SelectField = <V extends string>(
   </Field>
 )
 
+/** A filter of a list by one of some values, or by all. The address has the chosen one. */
+export const FilterField = ({
+  options,
+  ...field
+}: Omit<Parameters<typeof SelectField<string>>[0], "options"> & {
+  readonly options: ReadonlyArray<readonly [value: string, label: string]>
+}) => (
+  <SelectField {...field} options={[["", "All"] as const, ...options].map(([value, label]) => ({ value, label }))} />
+)
+
 export const Checkbox = (
   props: Described & {
     readonly value: boolean

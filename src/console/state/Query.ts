@@ -219,7 +219,7 @@ export const useQuery = <A>(
   return { data: shown.data, error: shown.error, loading: shown.loading, reload }
 }
 
-interface PageOf<A> {
+export interface PageOf<A> {
   readonly data: ReadonlyArray<A>
   readonly has_more: boolean
 }

@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import type { Route } from "../api/Route.ts"
@@ -104,24 +104,19 @@ export const makeCharge = (
     calculated_statement_descriptor: intent.statement_descriptor,
     captured: approved,
     created,
-    currency: intent.currency,
-    customer: intent.customer,
-    description: intent.description,
+    ...Struct.pick(intent, "currency", "customer", "description", "metadata", "receipt_email"),
+    ...Struct.pick(intent, "statement_descriptor", "statement_descriptor_suffix"),
     disputed: false,
     failure_code: approved ? null : decline.code,
     failure_message: approved ? null : decline.message,
     fraud_details: {},
     livemode: false,
-    metadata: intent.metadata,
     outcome: outcomes[outcome],
     paid: approved,
     payment_intent: intent.id,
     payment_method: paymentMethod,
     payment_method_details: detailsOf(method, outcome, intent.amount),
-    receipt_email: intent.receipt_email,
     refunded: false,
-    statement_descriptor: intent.statement_descriptor,
-    statement_descriptor_suffix: intent.statement_descriptor_suffix,
     status: approved ? "succeeded" : "failed"
   }
 }

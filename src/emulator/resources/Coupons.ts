@@ -5,7 +5,7 @@ import * as Params from "../api/Params.ts"
 import { noParams, type RequestContext, type Route } from "../api/Route.ts"
 import { newCode } from "../Ids.ts"
 import { type Check, invalid, resourceMissing } from "../ProviderError.ts"
-import type { Coupon } from "../Records.ts"
+import { type Coupon, given } from "../Records.ts"
 import { resource } from "./Resource.ts"
 
 const createParams = Schema.Struct({
@@ -74,18 +74,13 @@ const checkDeadline = (context: RequestContext, { redeem_by }: CreateParams): Ch
 const makeCoupon = (id: string, created: number, params: CreateParams): Coupon => ({
   id,
   object: "coupon",
-  amount_off: params.amount_off ?? null,
+  ...given(params, "amount_off duration_in_months max_redemptions name percent_off redeem_by"),
   ...(params.applies_to === undefined ? {} : { applies_to: params.applies_to }),
   created,
   currency: params.amount_off === undefined ? null : (params.currency ?? null),
   duration: params.duration ?? "once",
-  duration_in_months: params.duration_in_months ?? null,
   livemode: false,
-  max_redemptions: params.max_redemptions ?? null,
   metadata: Params.patchMetadata({}, params.metadata),
-  name: params.name ?? null,
-  percent_off: params.percent_off ?? null,
-  redeem_by: params.redeem_by ?? null,
   times_redeemed: 0,
   valid: true
 })

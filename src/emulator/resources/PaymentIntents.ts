@@ -36,17 +36,15 @@ export const createPaymentIntent = (
     created: context.now,
     currency,
     customer: customer ?? null,
-    description: data.description ?? null,
+    ...nulls("description receipt_email statement_descriptor statement_descriptor_suffix"),
     livemode: false,
-    metadata: data.metadata ?? {},
+    metadata: {},
     payment_method_options: {
       card: { installments: null, mandate_options: null, network: null, request_three_d_secure: "automatic" }
     },
     payment_method_types: ["card"],
-    receipt_email: data.receiptEmail ?? null,
-    statement_descriptor: data.statementDescriptor ?? null,
-    statement_descriptor_suffix: data.statementDescriptorSuffix ?? null,
-    status: "requires_payment_method"
+    status: "requires_payment_method",
+    ...data
   }
   context.save("payment_intent", intent, "payment_intent.created")
   return intent

@@ -1,4 +1,4 @@
-import { Effect, Schema } from "effect"
+import { Effect, Schema, Struct } from "effect"
 import { pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import type { RequestContext, Route } from "../api/Route.ts"
@@ -168,10 +168,7 @@ const makeLink = (baseUrl: string, { currency, sold }: Sale, params: LinkParams)
         ? null
         : {
             ...noLinkPaymentData,
-            description: paymentIntentData.description,
-            metadata: paymentIntentData.metadata,
-            statement_descriptor: paymentIntentData.statementDescriptor,
-            statement_descriptor_suffix: paymentIntentData.statementDescriptorSuffix
+            ...Struct.omit(paymentIntentData, "receipt_email")
           },
     payment_method_collection: recurring ? "always" : "if_required",
     phone_number_collection: { enabled: false },

@@ -4,7 +4,7 @@ import * as Params from "../api/Params.ts"
 import type { RequestContext } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
 import { type Check, refuse } from "../ProviderError.ts"
-import type { Price, PriceTier } from "../Records.ts"
+import { given, type Price, type PriceTier } from "../Records.ts"
 
 const amount = Params.integer(0, maximumAmount)
 
@@ -188,20 +188,14 @@ const makePrice = (product: string, created: number, params: Pricing): Price => 
     billing_scheme: params.billing_scheme ?? "per_unit",
     created,
     currency: params.currency,
-    custom_unit_amount:
-      custom === undefined
-        ? null
-        : { maximum: custom.maximum ?? null, minimum: custom.minimum ?? null, preset: custom.preset ?? null },
+    custom_unit_amount: custom === undefined ? null : given(custom, "maximum minimum preset"),
     livemode: false,
-    lookup_key: params.lookup_key ?? null,
+    ...given(params, "lookup_key nickname tiers_mode transform_quantity"),
     metadata: Params.patchMetadata({}, params.metadata),
-    nickname: params.nickname ?? null,
     product,
     recurring: params.recurring === undefined ? null : makeRecurring(params.recurring),
     tax_behavior: params.tax_behavior ?? "unspecified",
     ...(params.tiers === undefined ? {} : { tiers: params.tiers.map(makeTier) }),
-    tiers_mode: params.tiers_mode ?? null,
-    transform_quantity: params.transform_quantity ?? null,
     type: params.recurring === undefined ? "one_time" : "recurring",
     unit_amount: unit.integer,
     unit_amount_decimal: unit.decimal

@@ -4,7 +4,7 @@ import * as Params from "../api/Params.ts"
 import { noParams, type RequestContext, type Route } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
 import { invalid, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
-import type { Product } from "../Records.ts"
+import { given, type Product } from "../Records.ts"
 import { amountParams, createPrice } from "./PriceCreation.ts"
 import { resource } from "./Resource.ts"
 
@@ -73,21 +73,15 @@ const makeProduct = (id: string, created: number, params: typeof createParams.Ty
   active: params.active ?? true,
   created,
   default_price: null,
-  description: params.description ?? null,
+  ...given(params, "description package_dimensions shippable statement_descriptor tax_code unit_label url"),
   images: params.images ?? [],
   livemode: false,
   marketing_features: params.marketing_features ?? [],
   metadata: Params.patchMetadata({}, params.metadata),
   name: params.name,
-  package_dimensions: params.package_dimensions ?? null,
-  shippable: params.shippable ?? null,
-  statement_descriptor: params.statement_descriptor ?? null,
-  tax_code: params.tax_code ?? null,
   tax_details: null,
   type: params.type ?? "service",
-  unit_label: params.unit_label ?? null,
-  updated: created,
-  url: params.url ?? null
+  updated: created
 })
 
 /** Creates a product, and its default price if one is described. Error: `resource_already_exists` for an id in use. */

@@ -4,7 +4,7 @@ import * as Params from "../api/Params.ts"
 import type { RequestContext, Route } from "../api/Route.ts"
 import { newCode, newId } from "../Ids.ts"
 import { type Check, invalid, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
-import type { Coupon, PromotionCode } from "../Records.ts"
+import { type Coupon, given, nulls, type PromotionCode } from "../Records.ts"
 import { currentCoupon } from "./Coupons.ts"
 import { resource } from "./Resource.ts"
 
@@ -89,11 +89,9 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: Cre
     active: params.active ?? true,
     code,
     created: context.now,
-    customer: null,
-    customer_account: null,
-    expires_at: params.expires_at ?? null,
+    ...nulls("customer customer_account"),
+    ...given(params, "expires_at max_redemptions"),
     livemode: false,
-    max_redemptions: params.max_redemptions ?? null,
     metadata: Params.patchMetadata({}, params.metadata),
     promotion: params.promotion,
     restrictions: { first_time_transaction: false, minimum_amount: null, minimum_amount_currency: null },

@@ -4,7 +4,7 @@ import * as Params from "../api/Params.ts"
 import type { RequestContext } from "../api/Route.ts"
 import { newId } from "../Ids.ts"
 import { type Check, invalid, type ProviderError, resourceMissing } from "../ProviderError.ts"
-import { type LineItem, nulls, type Order, type Price, type Product } from "../Records.ts"
+import { given, type LineItem, nulls, type Order, type Price, type Product } from "../Records.ts"
 
 export interface ItemParams {
   readonly price: string
@@ -160,11 +160,11 @@ interface OrderParams {
 export const makeOrder = (items: ReadonlyArray<LineItem>, params: OrderParams): Order => ({
   items,
   paymentIntentData: {
-    metadata: Params.patchMetadata({}, params.payment_intent_data?.metadata),
-    description: params.payment_intent_data?.description ?? null,
-    receiptEmail: params.payment_intent_data?.receipt_email ?? null,
-    statementDescriptor: params.payment_intent_data?.statement_descriptor ?? null,
-    statementDescriptorSuffix: params.payment_intent_data?.statement_descriptor_suffix ?? null
+    ...given(
+      params.payment_intent_data ?? {},
+      "description receipt_email statement_descriptor statement_descriptor_suffix"
+    ),
+    metadata: Params.patchMetadata({}, params.payment_intent_data?.metadata)
   },
   subscriptionData: {
     metadata: Params.patchMetadata({}, params.subscription_data?.metadata),

@@ -4,7 +4,7 @@ import type { RequestContext } from "../api/Route.ts"
 import { checkCustomFields, collectionParams, customFieldsOf } from "../checkout/CustomFields.ts"
 import { newId } from "../Ids.ts"
 import { type Check, invalid, refuse } from "../ProviderError.ts"
-import { nulls, type Session } from "../Records.ts"
+import { given, nulls, type Session } from "../Records.ts"
 import {
   checkMinimum,
   checkTotal,
@@ -127,25 +127,21 @@ export const makeSession = (
     ...nulls("managed_payments origin_context payment_intent payment_method_configuration_details permissions"),
     ...nulls("recovered_from saved_payment_method_options setup_intent shipping_address_collection shipping_cost"),
     ...nulls("subscription wallet_options"),
-    allow_promotion_codes: params.allow_promotion_codes ?? null,
+    ...given(params, "allow_promotion_codes billing_address_collection cancel_url client_reference_id customer_email"),
+    ...given(params, "locale submit_type success_url"),
     amount_subtotal: total,
     amount_total: total,
     automatic_tax: { enabled: false, liability: null, provider: null, status: null },
-    billing_address_collection: params.billing_address_collection ?? null,
-    cancel_url: params.cancel_url ?? null,
-    client_reference_id: params.client_reference_id ?? null,
     collected_information: { business_name: null, individual_name: null, shipping_details: null },
     created: now,
     currency,
     custom_fields: customFieldsOf(params.custom_fields),
     custom_text: { after_submit: null, shipping_address: null, submit: null, terms_of_service_acceptance: null },
     customer_creation: payment ? (params.customer_creation ?? "if_required") : null,
-    customer_email: params.customer_email ?? null,
     discounts: [],
     expires_at: params.expires_at ?? now + longestLife,
     invoice_creation: payment ? { enabled: false, invoice_data: noInvoiceData } : null,
     livemode: false,
-    locale: params.locale ?? null,
     metadata: Params.patchMetadata({}, params.metadata),
     mode: params.mode,
     payment_link: paymentLink ?? null,
@@ -156,8 +152,6 @@ export const makeSession = (
     phone_number_collection: params.phone_number_collection ?? { enabled: false },
     shipping_options: [],
     status: "open",
-    submit_type: params.submit_type ?? null,
-    success_url: params.success_url ?? null,
     total_details: { amount_discount: 0, amount_shipping: 0, amount_tax: 0 },
     ui_mode: "hosted_page",
     url: `${baseUrl}/c/pay/${id}`

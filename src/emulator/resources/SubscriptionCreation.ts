@@ -1,3 +1,4 @@
+import { Struct } from "effect"
 import { storedList } from "../api/Lists.ts"
 import type { RequestContext } from "../api/Route.ts"
 import { addDays, addMonths, periodEnd } from "../checkout/Calendar.ts"
@@ -17,25 +18,15 @@ import {
 import { issuedBySelf } from "./Sales.ts"
 
 const planOf = (price: Price, recurring: NonNullable<Price["recurring"]>): SubscriptionItem["plan"] => ({
-  id: price.id,
+  ...Struct.pick(price, "id", "active", "billing_scheme", "created", "currency", "metadata", "nickname", "product"),
+  ...Struct.pick(recurring, "interval", "interval_count", "trial_period_days", "usage_type"),
   object: "plan",
-  active: price.active,
   amount: price.unit_amount,
   amount_decimal: price.unit_amount_decimal,
-  billing_scheme: price.billing_scheme,
-  created: price.created,
-  currency: price.currency,
-  interval: recurring.interval,
-  interval_count: recurring.interval_count,
   livemode: false,
-  metadata: price.metadata,
   meter: null,
-  nickname: price.nickname,
-  product: price.product,
   tiers_mode: price.tiers_mode,
-  transform_usage: price.transform_quantity,
-  trial_period_days: recurring.trial_period_days,
-  usage_type: recurring.usage_type
+  transform_usage: price.transform_quantity
 })
 
 interface Period {

@@ -3,7 +3,7 @@ import { plainWords } from "../../api/Reading.ts"
 import { useAuthorNames, useMembers } from "../../components/Author.tsx"
 import { Badge } from "../../components/Badge.tsx"
 import { Id } from "../../components/Copy.tsx"
-import { DayFields, SelectField } from "../../components/Field.tsx"
+import { DayFields, FilterField } from "../../components/Field.tsx"
 import { Filters } from "../../components/Filters.tsx"
 import { Empty, PagedTable } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
@@ -11,7 +11,7 @@ import { filled } from "../../components/Reader.ts"
 import { Time } from "../../components/Time.tsx"
 import { usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
-import { useUrlState } from "../../state/UrlState.ts"
+import { useUrlFilters } from "../../state/UrlState.ts"
 import { createdWithin } from "../payments/Days.ts"
 
 /** Labels for the recorded actions. Unknown actions of a later version are shown unchanged. */
@@ -70,34 +70,29 @@ const actionWords = (action: string): string =>
 
 const filterNames = ["action", "author", "from", "to"] as const
 
-type AuditFilters = ReturnType<typeof useUrlState<(typeof filterNames)[number]>>
+type AuditFilters = ReturnType<typeof useUrlFilters<(typeof filterNames)[number]>>
 
-const FilterRow = ({ change, filters }: { readonly filters: AuditFilters[0]; readonly change: AuditFilters[1] }) => {
+const FilterRow = ({ change, filters, onClear }: AuditFilters) => {
   const members = useMembers().data?.data
-  const filtered = Object.values(filters).some((value) => value !== "")
   // A link may name a former member or a key
   const isOther = filters.author !== "" && members?.every(({ personId }) => personId !== filters.author) !== false
   return (
-    <Filters onClear={filtered ? () => change({ action: "", author: "", from: "", to: "" }) : undefined}>
-      <SelectField
+    <Filters onClear={onClear}>
+      <FilterField
         name="action"
         label="Action"
         value={filters.action}
         onChange={(action) => change({ action })}
-        options={[
-          { value: "", label: "All" },
-          ...Object.entries(actionLabels).map(([value, label]) => ({ value, label }))
-        ]}
+        options={Object.entries(actionLabels)}
       />
-      <SelectField
+      <FilterField
         name="author"
         label="Person"
         value={filters.author}
         onChange={(author) => change({ author })}
         options={[
-          { value: "", label: "All" },
-          ...(members ?? []).map(({ email, personId }) => ({ value: personId, label: email })),
-          ...(isOther ? [{ value: filters.author, label: filters.author }] : [])
+          ...(members ?? []).map(({ email, personId }) => [personId, email] as const),
+          ...(isOther ? [[filters.author, filters.author] as const] : [])
         ]}
       />
       <DayFields from={filters.from} to={filters.to} onChange={change} />
@@ -105,7 +100,7 @@ const FilterRow = ({ change, filters }: { readonly filters: AuditFilters[0]; rea
   )
 }
 
-const Records = ({ filters }: { readonly filters: AuditFilters[0] }) => {
+const Records = ({ filters }: Pick<AuditFilters, "filters">) => {
   const authorName = useAuthorNames()
   const query = {
     ...filled({ action: filters.action, author_id: filters.author }),
@@ -170,7 +165,7 @@ const Records = ({ filters }: { readonly filters: AuditFilters[0] }) => {
 
 export default function AuditLog() {
   const { can } = useWorkspace()
-  const [filters, change] = useUrlState(...filterNames)
+  const filtering = useUrlFilters(...filterNames)
   if (!can("audit-log:read")) {
     return (
       <Page title="Audit log">
@@ -185,8 +180,8 @@ export default function AuditLog() {
       title="Audit log"
       lead="Every change in this workspace and in the organization as a whole: who made it, and in which request."
     >
-      <FilterRow filters={filters} change={change} />
-      <Records filters={filters} />
+      <FilterRow {...filtering} />
+      <Records {...filtering} />
     </Page>
   )
 }

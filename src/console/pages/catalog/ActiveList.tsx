@@ -1,22 +1,19 @@
 import type { ComponentChildren } from "preact"
 import { toApiError } from "../../api/ApiError.ts"
 import { Button } from "../../components/Button.tsx"
-import { SelectField } from "../../components/Field.tsx"
+import { FilterField } from "../../components/Field.tsx"
 import { Filters } from "../../components/Filters.tsx"
 import { Empty, PagedTable } from "../../components/Loaded.tsx"
 import { inWords } from "../../components/Reasons.ts"
 import type { Identified, TableProps } from "../../components/Table.tsx"
-import { type PageQuery, usePages, useSubmit } from "../../state/Query.ts"
+import { type PageOf, type PageQuery, usePages, useSubmit } from "../../state/Query.ts"
 import { toast } from "../../state/Toasts.ts"
-import { useUrlState } from "../../state/UrlState.ts"
+import { useUrlFilters } from "../../state/UrlState.ts"
 
 export interface ActiveListProps<A> extends Omit<TableProps<A>, "items"> {
   /** The list's part of the query key, below the catalog. */
   readonly kind: string
-  readonly load: (
-    query: PageQuery & { readonly active?: boolean },
-    signal: AbortSignal
-  ) => Promise<{ readonly data: ReadonlyArray<A>; readonly has_more: boolean }>
+  readonly load: (query: PageQuery & { readonly active?: boolean }, signal: AbortSignal) => Promise<PageOf<A>>
   readonly words: readonly [active: string, inactive: string]
   readonly nothing: readonly [active: string, inactive: string]
   /** The items in a sentence, such as `products`. */
@@ -34,21 +31,21 @@ export const ActiveList = <A extends Identified>({
   words: [active, inactive],
   ...table
 }: ActiveListProps<A>) => {
-  const [{ shown }, change] = useUrlState("shown")
+  const { change, filters, onClear } = useUrlFilters("shown")
+  const { shown } = filters
   const query = shown === "active" || shown === "inactive" ? { active: shown === "active" } : {}
   const list = usePages<A>(`catalog/${kind}?${shown}`, (page, signal) => load({ ...page, ...query }, signal))
   return (
     <>
-      <Filters onClear={shown === "" ? undefined : () => change({ shown: "" })}>
-        <SelectField
+      <Filters onClear={onClear}>
+        <FilterField
           name="shown"
           label="Show"
           value={shown}
           onChange={(chosen) => change({ shown: chosen })}
           options={[
-            { value: "", label: "All" },
-            { value: "active", label: active },
-            { value: "inactive", label: inactive }
+            ["active", active],
+            ["inactive", inactive]
           ]}
         />
       </Filters>

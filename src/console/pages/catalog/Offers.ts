@@ -1,4 +1,5 @@
 import { type AnswerOf, call } from "../../api/Call.ts"
+import type { PageOf } from "../../state/Query.ts"
 import { priceLabel } from "./PriceWords.ts"
 
 export type Price = AnswerOf<"prices", "get">
@@ -13,11 +14,6 @@ export interface Offer {
 /** At most `pageSize` times `mostPages` prices and products are listed; any other price is chosen by its id. */
 const pageSize = 100
 const mostPages = 5
-
-interface PageOf<A> {
-  readonly data: ReadonlyArray<A>
-  readonly has_more: boolean
-}
 
 /** Reads the first pages of a list, one after the other. */
 const firstPages = async <A extends { readonly id: string }>(

@@ -1,3 +1,4 @@
+import type { RequestOf } from "../../api/Types.ts"
 import { filled, noAmount, Reader, type Written } from "../../components/Reader.ts"
 
 export const intervals = ["day", "week", "month", "year"] as const
@@ -14,7 +15,6 @@ export interface TierDraft {
 
 export type Scheme = "fixed" | "package" | "tiers" | "chosen"
 
-/** A price in a form. Amounts are undefined if empty, and NaN if unreadable. */
 /** Undefined if the field is empty, NaN if its text is not an amount. */
 const noAmountYet = undefined as number | undefined
 
@@ -44,29 +44,9 @@ export const emptyPrice = (currency: string) => ({
 })
 export type PriceDraft = Readonly<ReturnType<typeof emptyPrice>>
 
-interface AmountFields {
-  readonly unit_amount?: number
-  readonly custom_unit_amount?: { readonly minimum?: number; readonly maximum?: number; readonly preset?: number }
-  readonly tiers?: ReadonlyArray<{
-    readonly up_to: number | "inf"
-    readonly unit_amount?: number
-    readonly flat_amount?: number
-  }>
-  readonly tiers_mode?: "graduated" | "volume"
-  readonly transform_quantity?: { readonly divide_by: number; readonly round: "up" | "down" }
-}
+export type PriceFields = Omit<RequestOf<"prices", "create">["payload"], "product" | "product_data">
 
-export interface PriceFields extends AmountFields {
-  readonly currency: string
-  readonly recurring?: {
-    readonly interval: Interval
-    readonly interval_count?: number
-    readonly trial_period_days?: number
-  }
-  readonly nickname?: string
-  readonly lookup_key?: string
-  readonly transfer_lookup_key?: boolean
-}
+type AmountFields = Omit<PriceFields, "currency">
 
 const tiersIn = (reader: Reader, { tiers }: PriceDraft): NonNullable<AmountFields["tiers"]> =>
   tiers.map(({ flatAmount, unitAmount, upTo }, index) => {

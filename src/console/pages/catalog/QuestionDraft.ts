@@ -1,8 +1,9 @@
+import type { AnswerOf } from "../../api/Types.ts"
 import type { Reader } from "../../components/Reader.ts"
 
 /** The organization's questions to payers, as edited in a form. */
 
-type QuestionType = "text" | "numeric" | "dropdown"
+type Question = AnswerOf<"checkoutPages", "get">["collect"]["customFields"][number]
 
 export interface QuestionDraft {
   /** The list key, stable while other questions are added or removed. */
@@ -10,7 +11,7 @@ export interface QuestionDraft {
   readonly label: string
   /** Identifies the answer; `""` to derive it from the label. */
   readonly key: string
-  readonly type: QuestionType
+  readonly type: Question["type"]
   readonly isOptional: boolean
   /** A dropdown's options, one per line. */
   readonly options: string
@@ -46,14 +47,6 @@ export const keyOf = (words: string): string =>
     .replaceAll(/[^a-zA-Z0-9]/g, "")
     .toLowerCase()
     .slice(0, 40)
-
-export interface Question {
-  readonly key: string
-  readonly label: string
-  readonly type: QuestionType
-  readonly optional?: boolean
-  readonly options?: ReadonlyArray<{ readonly label: string; readonly value: string }>
-}
 
 const linesOf = (text: string): ReadonlyArray<string> =>
   text

@@ -38,47 +38,37 @@ const AttemptPoint = ({ step }: { readonly step: AttemptStep }) => {
   )
 }
 
-const OtherPoint = ({ step }: { readonly step: Exclude<TimelineStep, AttemptStep> }) => {
+const pointOf = (step: Exclude<TimelineStep, AttemptStep>) => {
   switch (step.kind) {
     case "created":
-      return (
-        <li class="timeline-step">
-          <p class="timeline-head">
-            <b>Created</b>
-            <Time at={step.at} exact />
-          </p>
-        </li>
-      )
+      return { style: "", words: "Created" }
     case "running":
-      return (
-        <li class="timeline-step timeline-running">
-          <p class="timeline-head">
-            <b>Attempt {step.number} is under way</b>
-          </p>
-        </li>
-      )
-    case "next":
-      return (
-        <li class="timeline-step timeline-next">
-          <p class="timeline-head">
-            <b>
-              Attempt {step.number}
-              {step.manual ? ", the re-send," : null} is made <Countdown to={step.at} />
-            </b>
-            <Time at={step.at} exact />
-          </p>
-        </li>
-      )
+      return { style: "timeline-running", words: `Attempt ${step.number} is under way` }
+    case "next": {
+      const words = `Attempt ${step.number}${step.manual ? ", the re-send," : ""} is made `
+      return { style: "timeline-next", words, countdown: <Countdown to={step.at} /> }
+    }
     case "ended":
-      return (
-        <li class={`timeline-step timeline-${step.state} timeline-end`}>
-          <p class="timeline-head">
-            <b>{step.state === "delivered" ? "Delivered" : "Failed for good"}</b>
-            <Time at={step.at} exact />
-          </p>
-        </li>
-      )
+      return {
+        style: `timeline-${step.state} timeline-end`,
+        words: step.state === "delivered" ? "Delivered" : "Failed for good"
+      }
   }
+}
+
+const OtherPoint = ({ step }: { readonly step: Exclude<TimelineStep, AttemptStep> }) => {
+  const { countdown, style, words } = pointOf(step)
+  return (
+    <li class={`timeline-step ${style}`}>
+      <p class="timeline-head">
+        <b>
+          {words}
+          {countdown}
+        </b>
+        {step.kind === "running" ? null : <Time at={step.at} exact />}
+      </p>
+    </li>
+  )
 }
 
 /** A delivery's timeline from its creation to its end or next attempt, with the wait before each attempt. */

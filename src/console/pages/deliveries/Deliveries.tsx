@@ -1,19 +1,20 @@
 import { useState } from "preact/hooks"
 import { ApiError, call } from "../../api/Call.ts"
+import { capitalized } from "../../api/Reading.ts"
 import { Button, ButtonLink } from "../../components/Button.tsx"
 import { ConfirmButton } from "../../components/Dialog.tsx"
-import { SelectField } from "../../components/Field.tsx"
+import { FilterField } from "../../components/Field.tsx"
 import { Filters } from "../../components/Filters.tsx"
 import { Empty, Pages } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
 import { usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
-import { useUrlState } from "../../state/UrlState.ts"
+import { useUrlFilters } from "../../state/UrlState.ts"
 import { namesOf, useDestinations } from "../destinations/useDestinations.ts"
 import { EventTypeField } from "../events/EventTypeField.tsx"
 import { DeliveryTable, type Selection } from "./DeliveryTable.tsx"
-import { deliveryStates, hasFilters, historyFilterNames, historyQuery, noFilters } from "./historyFilters.ts"
+import { deliveryStates, historyFilterNames, historyQuery } from "./historyFilters.ts"
 import { TimeFields } from "./TimeFields.tsx"
 import { type Delivery, resendOf } from "./timeline.ts"
 
@@ -63,11 +64,9 @@ const ResendChosen = ({ chosen, items, onChange }: Selection & { readonly items:
   )
 }
 
-const stateLabels = { queued: "Queued", delivered: "Delivered", failed: "Failed" } as const
-
 export default function Deliveries() {
   const { can, path } = useWorkspace()
-  const [filters, setFilters] = useUrlState(...historyFilterNames)
+  const { change: setFilters, filters, onClear } = useUrlFilters(...historyFilterNames)
   const destinations = useDestinations()
   const query = historyQuery(filters)
   const list = usePages(
@@ -78,37 +77,32 @@ export default function Deliveries() {
   const [chosen, onChange] = useState<ReadonlySet<string>>(new Set())
   const selection = { chosen, onChange }
   const names = namesOf(destinations.data)
-  const filtered = hasFilters(filters)
   const none = destinations.data?.data.length === 0
   return (
     <Page
       title="Deliveries"
       lead="Every event on its way to a destination, with the outcome of its last attempt. New ones appear automatically."
     >
-      <Filters onClear={filtered ? () => setFilters(noFilters) : undefined}>
-        <SelectField
+      <Filters onClear={onClear}>
+        <FilterField
           name="destination"
           label="Destination"
           value={filters.destination}
           onChange={(destination) => setFilters({ destination })}
           options={[
-            { value: "", label: "All" },
-            ...[...(names ?? [])].map(([value, label]) => ({ value, label })),
+            ...(names ?? []),
             // A link may name a deleted destination, whose deliveries remain
             ...(filters.destination === "" || names?.has(filters.destination) === true
               ? []
-              : [{ value: filters.destination, label: "A deleted destination" }])
+              : [[filters.destination, "A deleted destination"] as const])
           ]}
         />
-        <SelectField
+        <FilterField
           name="state"
           label="State"
           value={filters.state}
           onChange={(state) => setFilters({ state })}
-          options={[
-            { value: "", label: "All" },
-            ...deliveryStates.map((value) => ({ value, label: stateLabels[value] }))
-          ]}
+          options={deliveryStates.map((state) => [state, capitalized(state)])}
         />
         <EventTypeField value={filters.type} onChange={(type) => setFilters({ type })} />
         <TimeFields from={filters.from} to={filters.to} onChange={setFilters} />
@@ -121,7 +115,7 @@ export default function Deliveries() {
       <Pages
         list={list}
         empty={
-          filtered ? (
+          onClear ? (
             <Empty title="No delivery matches">Widen the filters, or clear them to see the whole history.</Empty>
           ) : (
             <Empty

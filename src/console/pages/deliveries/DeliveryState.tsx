@@ -1,14 +1,12 @@
 import { Badge } from "../../components/Badge.tsx"
 import { type Delivery, waitsToRetry } from "./timeline.ts"
 
-const words = {
-  delivered: { tone: "ok", word: "Delivered" },
-  failed: { tone: "problem", word: "Failed" },
-  queued: { tone: "info", word: "Queued" },
-  again: { tone: "warning", word: "Waiting to retry" }
-} as const
-
-export const DeliveryState = ({ delivery }: { readonly delivery: Delivery }) => {
-  const { tone, word } = words[waitsToRetry(delivery) ? "again" : delivery.state]
-  return <Badge tone={tone}>{word}</Badge>
+const badges = {
+  delivered: <Badge tone="ok">Delivered</Badge>,
+  failed: <Badge tone="problem">Failed</Badge>,
+  queued: <Badge tone="info">Queued</Badge>,
+  again: <Badge tone="warning">Waiting to retry</Badge>
 }
+
+export const DeliveryState = ({ delivery }: { readonly delivery: Delivery }) =>
+  badges[waitsToRetry(delivery) ? "again" : delivery.state]

@@ -33,11 +33,7 @@ export const historyQuery = ({ destination, event, from, state, to, type }: Hist
   }
 }
 
-export const hasFilters = (filters: HistoryFilters): boolean => historyFilterNames.some((name) => filters[name] !== "")
-
 export const historyPath = (filters: Partial<HistoryFilters>): string => {
   const text = new URLSearchParams(filled(filters)).toString()
   return text === "" ? "/deliveries" : `/deliveries?${text}`
 }
-
-export const noFilters: HistoryFilters = { destination: "", state: "", type: "", event: "", from: "", to: "" }

@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks"
 import { type AnswerOf, call } from "../../api/Call.ts"
-import { Badge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
 import { TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
@@ -10,6 +9,7 @@ import { useSubmit } from "../../state/Query.ts"
 import { toast } from "../../state/Toasts.ts"
 import { instant, localAgo } from "../deliveries/times.ts"
 import { countedUpTo, mostCounted } from "../overview/format.ts"
+import { stateBadges } from "./Replay.tsx"
 import type { Destination } from "./useDestinations.ts"
 import { useRuns } from "./useRuns.ts"
 
@@ -23,13 +23,12 @@ export const StartRecovery = ({ destination }: { readonly destination: Destinati
   const [tried, setTried] = useState(false)
   const submission = useSubmit(
     () => call("recoveries", "start", { path: { id: destination.id }, payload: { since: at ?? "" } }),
-    ({ total }) => {
+    ({ total }) =>
       toast(
         total === 0
           ? "Nothing has failed since then."
           : `${countedUpTo(total)} failed deliveries are being queued again.`
       )
-    }
   )
   return (
     <Form
@@ -72,11 +71,7 @@ export const Recoveries = ({ destination }: { readonly destination: Destination 
       caption="Recoveries, newest first"
       columns={[
         { head: "Failed since", cell: ({ since }) => <Time at={since} /> },
-        {
-          head: "State",
-          cell: ({ state }) =>
-            state === "running" ? <Badge tone="info">Running</Badge> : <Badge tone="ok">Finished</Badge>
-        },
+        { head: "State", cell: ({ state }) => stateBadges[state] },
         { head: "Progress", cell: progressOf },
         { head: "Started", cell: ({ createdAt }) => <Time at={createdAt} relative /> }
       ]}

@@ -101,7 +101,7 @@ export const StartReplay = ({ destination }: { readonly destination: Destination
   )
 }
 
-const stateBadges = {
+export const stateBadges = {
   running: <Badge tone="info">Running</Badge>,
   finished: <Badge tone="ok">Finished</Badge>,
   canceled: <Badge>Canceled</Badge>

@@ -1,18 +1,6 @@
-import { SelectField } from "../../components/Field.tsx"
+import { FilterField } from "../../components/Field.tsx"
 import { eventTypes } from "./eventTypes.ts"
 
-export interface EventTypeFieldProps {
-  /** The selected type; `""` for all. */
-  readonly value: string
-  readonly onChange: (type: string) => void
-}
-
-export const EventTypeField = ({ onChange, value }: EventTypeFieldProps) => (
-  <SelectField
-    name="type"
-    label="Event type"
-    value={value}
-    onChange={onChange}
-    options={[{ value: "", label: "All" }, ...eventTypes.map((type) => ({ value: type, label: type }))]}
-  />
+export const EventTypeField = (props: { readonly value: string; readonly onChange: (type: string) => void }) => (
+  <FilterField {...props} name="type" label="Event type" options={eventTypes.map((type) => [type, type])} />
 )

@@ -3,16 +3,15 @@ import { Filters } from "../../components/Filters.tsx"
 import { Empty, Pages } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
 import { usePages } from "../../state/Query.ts"
-import { useUrlState } from "../../state/UrlState.ts"
+import { useUrlFilters } from "../../state/UrlState.ts"
 import { TimeFields } from "../deliveries/TimeFields.tsx"
 import { EventTable } from "./EventTable.tsx"
 import { EventTypeField } from "./EventTypeField.tsx"
-import { eventFilterNames, eventQuery, noEventFilters } from "./eventFilters.ts"
+import { eventFilterNames, eventQuery } from "./eventFilters.ts"
 
 export default function Events() {
-  const [filters, setFilters] = useUrlState(...eventFilterNames)
+  const { change: setFilters, filters, onClear } = useUrlFilters(...eventFilterNames)
   const query = eventQuery(filters)
-  const filtered = eventFilterNames.some((name) => filters[name] !== "")
   const list = usePages(
     `events/list/${JSON.stringify(query)}`,
     (page, signal) => call("events", "list", { urlParams: { ...query, ...page } }, { signal }),
@@ -23,7 +22,7 @@ export default function Events() {
       title="Events"
       lead="Everything that happened in this workspace, whether or not a destination takes it. Kept for 30 days."
     >
-      <Filters onClear={filtered ? () => setFilters(noEventFilters) : undefined}>
+      <Filters onClear={onClear}>
         <EventTypeField value={filters.type} onChange={(type) => setFilters({ type })} />
         <TimeFields from={filters.from} to={filters.to} onChange={setFilters} />
       </Filters>
@@ -35,7 +34,7 @@ export default function Events() {
       <Pages
         list={list}
         empty={
-          filtered ? (
+          onClear ? (
             <Empty title="No event matches">Widen the filters, or clear them to see all events.</Empty>
           ) : (
             <Empty title="No events yet">

@@ -10,8 +10,6 @@ type Query = NonNullable<RequestOf<"events", "list">["urlParams"]>
 export const eventFilterNames = ["type", "payment", "from", "to"] as const
 type EventFilters = Readonly<Record<(typeof eventFilterNames)[number], string>>
 
-export const noEventFilters: EventFilters = { type: "", payment: "", from: "", to: "" }
-
 const providerIdForm = /^\w{3,255}$/
 
 export const eventQuery = ({ from, payment, to, type }: EventFilters): Query => ({

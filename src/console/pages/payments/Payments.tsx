@@ -6,7 +6,7 @@ import { isSupported } from "../../api/Supported.ts"
 import { StatusBadge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
 import { Id } from "../../components/Copy.tsx"
-import { DayFields, SelectField } from "../../components/Field.tsx"
+import { DayFields, FilterField } from "../../components/Field.tsx"
 import { Filters } from "../../components/Filters.tsx"
 import { Empty, Pages } from "../../components/Loaded.tsx"
 import { Money } from "../../components/Money.tsx"
@@ -15,9 +15,9 @@ import { filled } from "../../components/Reader.ts"
 import { type Column, Table, type TableProps } from "../../components/Table.tsx"
 import { Tabs } from "../../components/Tabs.tsx"
 import { Time } from "../../components/Time.tsx"
-import { type PageQuery, usePages } from "../../state/Query.ts"
+import { type PageOf, type PageQuery, usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
-import { useUrlState } from "../../state/UrlState.ts"
+import { useUrlFilters, useUrlState } from "../../state/UrlState.ts"
 import { createdWithin } from "./Days.ts"
 import { NewCheckout } from "./NewCheckout.tsx"
 import type { Charge, CheckoutSession, PaymentIntent } from "./PaymentRecord.ts"
@@ -32,7 +32,7 @@ interface PaymentListProps<A> extends Omit<TableProps<A>, "items" | "columns"> {
   readonly load: (
     query: PageQuery & ReturnType<typeof createdWithin> & { readonly status?: AskedStatus },
     signal: AbortSignal
-  ) => Promise<{ readonly data: ReadonlyArray<A>; readonly has_more: boolean }>
+  ) => Promise<PageOf<A>>
   readonly statuses: ReadonlyArray<string>
   readonly statusOf: (item: A) => Status
   readonly amountOf: (item: A) => Parameters<typeof Money>[0]
@@ -59,7 +59,8 @@ const PaymentList = <A extends { readonly id: string; readonly created?: number 
   statusOf,
   ...table
 }: PaymentListProps<A>) => {
-  const [{ from, status, to }, change] = useUrlState("from", "to", "status")
+  const { change, filters, onClear } = useUrlFilters("from", "to", "status")
+  const { from, status, to } = filters
   const { apart, asked } = asks(status)
   const query = { ...filled({ status: asked }), ...createdWithin(from, to) }
   const list = usePages<A>(
@@ -67,16 +68,15 @@ const PaymentList = <A extends { readonly id: string; readonly created?: number 
     (page, signal) => load({ ...page, ...query }, signal),
     { limit: pageSizeFor(apart) }
   )
-  const isFiltered = status !== "" || from !== "" || to !== ""
   return (
     <>
-      <Filters onClear={isFiltered ? () => change({ from: "", to: "", status: "" }) : undefined}>
-        <SelectField
+      <Filters onClear={onClear}>
+        <FilterField
           name="status"
           label="Status"
           value={status}
           onChange={(chosen) => change({ status: chosen })}
-          options={[{ value: "", label: "All" }, ...statuses.map((words) => ({ value: words, label: words }))]}
+          options={statuses.map((words) => [words, words])}
         />
         <DayFields from={from} to={to} onChange={change} />
       </Filters>
