@@ -6,20 +6,16 @@ import { documented, ProviderRequestRefused } from "../surface/contract/index.ts
  */
 
 /** The amount is more than the provider accepts in this currency; `fields` says which. */
-export class ProviderAmountTooLarge extends documented("ProviderAmountTooLarge", {
+export class ProviderAmountTooLarge extends documented("ProviderAmountTooLarge", "refused", {
   status: 422,
-  code: "provider_amount_too_large",
-  settles: "refused",
   message: "The amount is more than the payment provider accepts in this currency.",
   why: "The provider has an upper limit for amounts in this currency, and the request exceeds it.",
   remedy: "Lower the amount that `fields` names, or split it."
 }) {}
 
 /** The object to create exists already, such as an active promotion code; `fields` says which value is taken. */
-export class ProviderResourceAlreadyExists extends documented("ProviderResourceAlreadyExists", {
+export class ProviderResourceAlreadyExists extends documented("ProviderResourceAlreadyExists", "refused", {
   status: 422,
-  code: "provider_resource_already_exists",
-  settles: "refused",
   message: "The payment provider already has such an object.",
   why: "The object to create exists already; `fields` names the value that is taken.",
   remedy: "Use the existing object, or choose another value."

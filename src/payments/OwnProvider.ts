@@ -1,84 +1,39 @@
-import { Effect, Option } from "effect"
+import { Effect, Option, Record } from "effect"
 import { sourceForm, testProviderName } from "../events/Envelope.ts"
 import { readerOf, type Translating } from "../events/EventReader.ts"
 import type { ProviderEvent } from "../events/stripe/ProviderEvent.ts"
 import { ProviderOperationUnsupported, SignatureInvalid } from "../platform/errors/Errors.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
 import type { ProviderShape } from "./Provider.ts"
-
-/** The operations of a provider, without what is not a call. */
-type Calls = Omit<ProviderShape, "name" | "signatureHeader" | "reader" | "checkSignatureHeader" | "authorizationUrl">
+import { stripeProvider } from "./stripe/StripeProvider.ts"
 
 const unsupported = (): Effect.Effect<never, ProviderOperationUnsupported> => new ProviderOperationUnsupported()
 
 const unverifiable = (): Effect.Effect<never, SignatureInvalid> =>
   new SignatureInvalid({ message: "The payment provider of this installation sends no such notifications." })
 
-/** A provider that can do nothing. */
-const nothingSupported: Calls = {
-  cancelSubscription: unsupported,
-  carryLinkMetadata: unsupported,
-  createAccount: unsupported,
-  createCheckoutSession: unsupported,
-  createCoupon: unsupported,
-  createOnboardingUrl: unsupported,
-  createPaymentLink: unsupported,
-  createPrice: unsupported,
-  createProduct: unsupported,
-  createPromotionCode: unsupported,
-  createRefund: unsupported,
-  deleteCoupon: unsupported,
-  endAuthorization: unsupported,
-  expireCheckoutSession: unsupported,
-  findCheckoutSessions: unsupported,
-  findCreatedAccount: unsupported,
-  hasCharges: unsupported,
-  listBalanceTransactions: unsupported,
-  listCharges: unsupported,
-  listCheckoutSessions: unsupported,
-  listCustomers: unsupported,
-  listDisputes: unsupported,
-  listEvents: unsupported,
-  listInvoiceLines: unsupported,
-  listLinkLines: unsupported,
-  listPaymentIntents: unsupported,
-  listPaymentLinks: unsupported,
-  listPayouts: unsupported,
-  listPrices: unsupported,
-  listProducts: unsupported,
-  listPromotionCodes: unsupported,
-  listRefunds: unsupported,
-  listSessionItems: unsupported,
-  listSessionLines: unsupported,
-  listSubscriptionItems: unsupported,
-  listSubscriptions: unsupported,
-  redeemAuthorization: unsupported,
-  retrieveAccount: unsupported,
-  retrieveBalance: unsupported,
-  retrieveCharge: unsupported,
-  retrieveCheckoutSession: unsupported,
-  retrieveCustomer: unsupported,
-  retrieveDispute: unsupported,
-  retrieveEvent: unsupported,
-  retrievePaymentIntent: unsupported,
-  retrievePaymentLink: unsupported,
-  retrievePayout: unsupported,
-  retrievePayoutSettings: unsupported,
-  retrievePlatformId: unsupported,
-  retrievePrice: unsupported,
-  retrieveProduct: unsupported,
-  retrievePromotionCode: unsupported,
-  retrieveRefund: unsupported,
-  retrieveSubscription: unsupported,
-  searchPaymentIntents: unsupported,
-  updatePaymentLink: unsupported,
-  updatePrice: unsupported,
-  updateProduct: unsupported,
-  updatePromotionCode: unsupported,
-  updateSubscription: unsupported,
+const withoutCredentials = {
+  sandbox: Option.none(),
+  production: Option.none(),
+  apiUrl: Option.none(),
+  checkoutSuccessUrl: "",
+  checkoutCancelUrl: ""
+}
+
+/** A provider that can do nothing: the operations are those of Stripe's adapter, which has them all. */
+const nothingSupported = {
+  ...Record.map(stripeProvider(withoutCredentials, null), () => unsupported),
   verifyNotification: unverifiable,
   verifyThinNotification: unverifiable
 }
+
+/** The operations of a provider, without what is not a call. */
+export type ProviderOperation = Exclude<
+  keyof ProviderShape,
+  "name" | "signatureHeader" | "reader" | "checkSignatureHeader" | "authorizationUrl"
+>
+
+export const isOperation = (name: string): name is ProviderOperation => name in nothingSupported
 
 /**
  * What a provider of your own has: of the port's operations, those that it supports; each other one fails with
@@ -129,5 +84,5 @@ export const providerOf = ({ name, notifications, ...supported }: OwnProvider): 
 }
 
 /** Whether a provider has an operation at all; the account may still lack what it needs. */
-export const supports = (provider: ProviderShape, operation: keyof Calls): boolean =>
+export const supports = (provider: ProviderShape, operation: ProviderOperation): boolean =>
   provider[operation] !== nothingSupported[operation]

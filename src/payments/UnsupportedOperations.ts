@@ -1,8 +1,38 @@
-import { supports } from "./OwnProvider.ts"
+import { String as Str } from "effect"
+import { isOperation, type ProviderOperation, supports } from "./OwnProvider.ts"
 import type { ProviderShape } from "./Provider.ts"
 
+/** Of these kinds of objects, each operation of the API needs the one of the same name: `prices.get`, `retrievePrice`. */
+const kinds = [
+  "BalanceTransaction",
+  "Charge",
+  "CheckoutSession",
+  "Customer",
+  "Dispute",
+  "PaymentIntent",
+  "PaymentLink",
+  "Payout",
+  "Price",
+  "Product",
+  "PromotionCode",
+  "Refund",
+  "Subscription"
+]
+
+const verbs = { cancel: "cancel", create: "create", expire: "expire", get: "retrieve", list: "list", update: "update" }
+
+const ofKinds = kinds.flatMap((kind) =>
+  Object.entries(verbs).flatMap(([name, verb]) => {
+    const operation = `${verb}${kind}${name === "list" ? "s" : ""}`
+    return isOperation(operation) ? [[`${Str.uncapitalize(kind)}s.${name}`, [operation]] as const] : []
+  })
+)
+
+const page: ReadonlyArray<ProviderOperation> = ["retrievePrice", "retrieveProduct", "createCheckoutSession"]
+
 /** What each operation of the API, by group and name, needs of the provider. Those that are not here need nothing. */
-const needs: Readonly<Record<string, ReadonlyArray<Parameters<typeof supports>[1]>>> = {
+const needs: Readonly<Record<string, ReadonlyArray<ProviderOperation>>> = {
+  ...Object.fromEntries(ofKinds),
   "account.balance": ["retrieveBalance"],
   "account.get": ["retrieveAccount"],
   "account.payoutSettings": ["retrievePayoutSettings"],
@@ -11,57 +41,20 @@ const needs: Readonly<Record<string, ReadonlyArray<Parameters<typeof supports>[1
   "accountPages.authorized": ["redeemAuthorization"],
   "accountPages.refresh": ["createOnboardingUrl"],
   "accountPages.returned": ["createOnboardingUrl"],
-  "balanceTransactions.list": ["listBalanceTransactions"],
-  "charges.get": ["retrieveCharge"],
-  "charges.list": ["listCharges"],
-  "checkoutPages.create": ["retrievePrice", "retrieveProduct", "createCheckoutSession"],
-  "checkoutPages.delete": ["retrievePrice", "retrieveProduct", "createCheckoutSession"],
-  "checkoutPages.get": ["retrievePrice", "retrieveProduct", "createCheckoutSession"],
-  "checkoutPages.list": ["retrievePrice", "retrieveProduct", "createCheckoutSession"],
-  "checkoutPages.update": ["retrievePrice", "retrieveProduct", "createCheckoutSession"],
-  "checkoutSessions.create": ["createCheckoutSession"],
-  "checkoutSessions.expire": ["expireCheckoutSession"],
-  "checkoutSessions.get": ["retrieveCheckoutSession"],
+  "checkoutPages.create": page,
+  "checkoutPages.delete": page,
+  "checkoutPages.get": page,
+  "checkoutPages.list": page,
+  "checkoutPages.update": page,
   "checkoutSessions.lineItems": ["listSessionLines"],
-  "checkoutSessions.list": ["listCheckoutSessions"],
-  "customers.get": ["retrieveCustomer"],
-  "customers.list": ["listCustomers"],
-  "disputes.get": ["retrieveDispute"],
-  "disputes.list": ["listDisputes"],
   "inbound.receive": ["verifyNotification"],
   "inbound.receiveThin": ["verifyThinNotification"],
   "payPages.page": ["createCheckoutSession"],
   "payPages.submit": ["createCheckoutSession"],
-  "paymentIntents.get": ["retrievePaymentIntent"],
-  "paymentIntents.list": ["listPaymentIntents"],
-  "paymentLinks.create": ["createPaymentLink"],
-  "paymentLinks.get": ["retrievePaymentLink"],
   "paymentLinks.lineItems": ["listLinkLines"],
-  "paymentLinks.list": ["listPaymentLinks"],
-  "paymentLinks.update": ["updatePaymentLink"],
-  "payouts.get": ["retrievePayout"],
-  "payouts.list": ["listPayouts"],
-  "prices.create": ["createPrice"],
-  "prices.get": ["retrievePrice"],
-  "prices.list": ["listPrices"],
-  "prices.update": ["updatePrice"],
   "productImages.upload": ["createProduct"],
-  "products.create": ["createProduct"],
-  "products.get": ["retrieveProduct"],
-  "products.list": ["listProducts"],
-  "products.update": ["updateProduct"],
   "promotionCodes.create": ["listPromotionCodes", "createCoupon", "deleteCoupon", "createPromotionCode"],
-  "promotionCodes.get": ["retrievePromotionCode"],
-  "promotionCodes.list": ["listPromotionCodes"],
-  "promotionCodes.update": ["updatePromotionCode"],
-  "refunds.create": ["createRefund"],
-  "refunds.get": ["retrieveRefund"],
-  "refunds.list": ["listRefunds"],
-  "search.payments": ["searchPaymentIntents"],
-  "subscriptions.cancel": ["cancelSubscription"],
-  "subscriptions.get": ["retrieveSubscription"],
-  "subscriptions.list": ["listSubscriptions"],
-  "subscriptions.update": ["updateSubscription"]
+  "search.payments": ["searchPaymentIntents"]
 }
 
 /** The operations of the API that a provider does not support, as `group.name`: they are in no document and no list of tools. */

@@ -8,7 +8,7 @@ import { type DeliveryId, type EndpointId, firstIdAt } from "../../platform/kit/
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
 import { timedRead } from "../../platform/storage/BoundedReads.ts"
-import { transaction } from "../../platform/storage/Database.ts"
+import { anyRow, firstRow, transaction } from "../../platform/storage/Database.ts"
 import { useDays } from "../../platform/storage/DayPartitions.ts"
 import { paymentOf } from "../../platform/storage/EventIndexes.ts"
 import { makePreparing } from "../../platform/storage/Statements.ts"
@@ -208,12 +208,9 @@ type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
 
 const reads = ({ columns, detail, joined, readable, sql }: Parts) => ({
   hasDelivery: (tenant: Tenant, endpointId: EndpointId, id: DeliveryId) =>
-    Effect.map(
-      sql`
+    anyRow(sql`
         SELECT 1 FROM payments.deliveries d
-        WHERE ${ofTenant(sql, tenant, "d")} AND d.endpoint_id = ${endpointId} AND d.id = ${id}`,
-      (rows) => rows.length > 0
-    ),
+        WHERE ${ofTenant(sql, tenant, "d")} AND d.endpoint_id = ${endpointId} AND d.id = ${id}`),
 
   /** Newest first: ids begin with their time. Takes at most 3 seconds: filters may match little of a long history. */
   list: (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries, limit: number) => {
@@ -228,10 +225,7 @@ const reads = ({ columns, detail, joined, readable, sql }: Parts) => ({
   },
 
   find: (tenant: Tenant, id: DeliveryId) =>
-    Effect.map(
-      sql<Delivery>`SELECT ${columns} FROM ${joined} WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ${id}`,
-      ([row]) => Option.fromNullable(row)
-    ),
+    firstRow(sql<Delivery>`SELECT ${columns} FROM ${joined} WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ${id}`),
 
   /**
    * An event's deliveries, newest first: those created between `from` and `until` (Unix milliseconds), and those with
@@ -248,8 +242,7 @@ const reads = ({ columns, detail, joined, readable, sql }: Parts) => ({
         ) AS of_event ORDER BY id DESC LIMIT ${limit}`
   },
 
-  findDetail: (tenant: Tenant, id: DeliveryId) =>
-    Effect.map(detail([tenant.organizationId, tenant.environment, id]), ([row]) => Option.fromNullable(row))
+  findDetail: (tenant: Tenant, id: DeliveryId) => firstRow(detail([tenant.organizationId, tenant.environment, id]))
 })
 
 const resending = ({ lockForResend, readForResend, requeue, sql }: Parts) => ({

@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Duration, Effect, Layer } from "effect"
+import { Duration, Effect } from "effect"
+import { serviceWith } from "../../platform/kit/Service.ts"
 import { orUnavailable, sessionClient } from "../../platform/storage/Database.ts"
 import { addDays, noteWaitingDays, removeDays } from "../../platform/storage/DayPartitions.ts"
 import { makeEventReplaysRepo } from "../event-replays/EventReplaysRepo.ts"
@@ -9,13 +10,6 @@ import { type Dangling, makeDeliveriesRepo } from "./DeliveriesRepo.ts"
 export interface RetentionOptions {
   /** How long finished deliveries, and payloads that no delivery needs, are kept (contract 9.6). */
   readonly keepFor: Duration.Duration
-}
-
-export class Retention extends Context.Tag("connected-payments/deliveries/Retention")<
-  Retention,
-  Effect.Effect.Success<ReturnType<typeof make>>
->() {
-  static readonly layer = (options: RetentionOptions) => Layer.scoped(Retention, make(options))
 }
 
 const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
@@ -71,3 +65,5 @@ const reportDangling = Effect.fnUntraced(function* (dangling: ReadonlyArray<Dang
     })
   )
 })
+
+export class Retention extends serviceWith<Retention>()("connected-payments/deliveries/Retention", make) {}

@@ -16,6 +16,7 @@ import { mostCounted } from "../../platform/kit/Request.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { batchSize } from "../../platform/storage/Batches.ts"
 import { alongIndex, boundedRead } from "../../platform/storage/BoundedReads.ts"
+import { anyRow, firstRow } from "../../platform/storage/Database.ts"
 import type { Endpoint, SkippedEvent } from "./Api.ts"
 
 /** The most deliveries of an endpoint that are checked before one of its rotated secrets is erased early. */
@@ -137,23 +138,17 @@ const endpointStatements = (sql: Sql) => ({
 
   /** Against its deletion, a concurrent start of a recovery or replay, and another test. */
   lock: (tenant: Tenant, id: EndpointId) =>
-    Effect.map(
-      sql<LockedEndpoint>`
+    firstRow(sql<LockedEndpoint>`
         SELECT deleted_at IS NOT NULL AS deleted, active, ${sql.literal(canSign("endpoints"))} AS "canSign",
           COALESCE(events, ARRAY['payment.succeeded']) AS events
-        FROM payments.endpoints WHERE ${ofTenant(sql, tenant)} AND id = ${id} FOR NO KEY UPDATE`,
-      ([row]) => Option.fromNullable(row)
-    ),
+        FROM payments.endpoints WHERE ${ofTenant(sql, tenant)} AND id = ${id} FOR NO KEY UPDATE`),
 
   touch: (tenant: Tenant, id: EndpointId) =>
     sql`UPDATE payments.endpoints e SET updated_at = now() WHERE ${existing(sql, tenant)} AND e.id = ${id}`,
 
   /** Whether there is or was such an endpoint: the history of a deleted one stays readable. */
   existed: (tenant: Tenant, id: EndpointId) =>
-    Effect.map(
-      sql`SELECT 1 FROM payments.endpoints WHERE ${ofTenant(sql, tenant)} AND id = ${id}`,
-      (rows) => rows.length > 0
-    )
+    anyRow(sql`SELECT 1 FROM payments.endpoints WHERE ${ofTenant(sql, tenant)} AND id = ${id}`)
 })
 
 const deletionStatements = (sql: Sql) => {
@@ -282,12 +277,9 @@ const secretStatements = (sql: Sql) => ({
 
 const skippedStatements = (sql: Sql) => ({
   isSkipped: (tenant: Tenant, id: EndpointId, eventId: string) =>
-    Effect.map(
-      sql`
+    anyRow(sql`
         SELECT 1 FROM payments.skipped_events
-        WHERE ${ofTenant(sql, tenant)} AND endpoint_id = ${id} AND event_id = ${eventId}`,
-      (rows) => rows.length > 0
-    ),
+        WHERE ${ofTenant(sql, tenant)} AND endpoint_id = ${id} AND event_id = ${eventId}`),
 
   /** Newest first, after the event `after` if given, and none skipped longer ago than `keepFor`. */
   listSkipped: (

@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Clock, Context, Duration, Effect, Layer, Queue as Mailbox, Option, Predicate } from "effect"
+import { Clock, Duration, Effect, type Layer, Queue as Mailbox, Option, Predicate } from "effect"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
 import { passes, subjectsFor } from "../../events/Filters.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
@@ -16,6 +16,7 @@ import { type AuditAction, makeAudit } from "../../platform/kit/Audit.ts"
 import { type EndpointId, EventReplayId, firstIdAt, newId, replayedDeliveryId } from "../../platform/kit/Ids.ts"
 import { KeyedHash } from "../../platform/kit/KeyedHash.ts"
 import { defaultPageSize, pageOf } from "../../platform/kit/Request.ts"
+import { serviceWith } from "../../platform/kit/Service.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { backgroundStepsLayer, stepPause } from "../deliveries/BackgroundSteps.ts"
@@ -257,12 +258,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
 })
 
 /** The progress of a replay is in the database: any process can take its next step. */
-export class EventReplays extends Context.Tag("connected-payments/destinations/EventReplays")<
-  EventReplays,
-  Effect.Effect.Success<ReturnType<typeof make>>
->() {
-  static readonly layer = (options: EventReplaysOptions) => Layer.effect(EventReplays, make(options))
-}
+export class EventReplays extends serviceWith<EventReplays>()("connected-payments/destinations/EventReplays", make) {}
 
 /** Runs replays in every process: those started in it at once, and those left over from other processes. */
 export const eventReplaysLayer: Layer.Layer<never, never, EventReplays> = backgroundStepsLayer(

@@ -6,6 +6,7 @@ import { type DeliveryId, type EndpointId, type EventReplayId, firstIdAt, millis
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
 import { alongIndex } from "../../platform/storage/BoundedReads.ts"
+import { anyRow } from "../../platform/storage/Database.ts"
 import { holdDays, keepDays } from "../../platform/storage/DayPartitions.ts"
 import { clockDifference } from "../deliveries/DeliveriesRepo.ts"
 import { furtherDeliveries } from "../publishing/PublicationStatement.ts"
@@ -92,10 +93,7 @@ type Parts = ReturnType<typeof makeParts>
 
 const reads = ({ columns, ofEndpoint, sql }: Parts) => ({
   isRunning: (tenant: Tenant, endpointId: EndpointId) =>
-    Effect.map(
-      sql`SELECT 1 FROM payments.event_replays r WHERE ${ofEndpoint(tenant, endpointId)} AND r.state = 'running'`,
-      (rows) => rows.length > 0
-    ),
+    anyRow(sql`SELECT 1 FROM payments.event_replays r WHERE ${ofEndpoint(tenant, endpointId)} AND r.state = 'running'`),
 
   find: (tenant: Tenant, endpointId: EndpointId, id: EventReplayId) =>
     Effect.map(
@@ -128,14 +126,11 @@ const reads = ({ columns, ofEndpoint, sql }: Parts) => ({
         ORDER BY r.id DESC LIMIT ${page.limit}`,
 
   /** Whether any replay is running, including one that waits for room at its endpoint. */
-  hasRunning: Effect.map(
-    sql`
+  hasRunning: anyRow(sql`
         SELECT 1 FROM payments.event_replays r
         JOIN payments.endpoints p ON p.organization_id = r.organization_id AND p.environment = r.environment
           AND p.id = r.endpoint_id AND p.active AND ${sql.literal(canSign("p"))}
-        WHERE r.state = 'running' LIMIT 1`,
-    (rows) => rows.length > 0
-  )
+        WHERE r.state = 'running' LIMIT 1`)
 })
 
 const changes = ({ ofEndpoint, sql }: Parts) => ({
@@ -151,12 +146,9 @@ const changes = ({ ofEndpoint, sql }: Parts) => ({
         ${firstIdAt(replay.since.getTime())}, clock_timestamp())`,
 
   cancel: (tenant: Tenant, endpointId: EndpointId, id: EventReplayId) =>
-    Effect.map(
-      sql`
+    anyRow(sql`
           UPDATE payments.event_replays r SET state = 'canceled', finished_at = clock_timestamp()
-          WHERE ${ofEndpoint(tenant, endpointId)} AND r.id = ${id} AND r.state = 'running' RETURNING 1`,
-      (rows) => rows.length > 0
-    ),
+          WHERE ${ofEndpoint(tenant, endpointId)} AND r.id = ${id} AND r.state = 'running' RETURNING 1`),
 
   /** Removes ended replays older than the retention whose deliveries are gone. */
   removeOlderThan: (retentionMillis: number) =>

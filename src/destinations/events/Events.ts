@@ -1,7 +1,8 @@
-import { Clock, Context, Duration, Effect, Layer, Option, Predicate } from "effect"
+import { Clock, Duration, Effect, Option, Predicate } from "effect"
 import { ResourceNotFound, unknownCursor } from "../../platform/errors/Errors.ts"
 import { millisOf } from "../../platform/kit/Ids.ts"
 import { defaultPageSize, pageOf, shownDeliveries } from "../../platform/kit/Request.ts"
+import { serviceWith } from "../../platform/kit/Service.ts"
 import { SlowReads } from "../../platform/kit/SlowReads.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
@@ -64,9 +65,4 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   return { list, get }
 })
 
-export class Events extends Context.Tag("connected-payments/destinations/Events")<
-  Events,
-  Effect.Effect.Success<ReturnType<typeof make>>
->() {
-  static readonly layer = (options: RetentionOptions) => Layer.effect(Events, make(options))
-}
+export class Events extends serviceWith<Events>()("connected-payments/destinations/Events", make) {}

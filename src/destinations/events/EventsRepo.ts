@@ -1,8 +1,9 @@
 import { SqlClient } from "@effect/sql"
-import { type Duration, Effect, Option } from "effect"
+import { type Duration, Effect } from "effect"
 import { firstIdAt } from "../../platform/kit/Ids.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { boundedRead, timedRead } from "../../platform/storage/BoundedReads.ts"
+import { firstRow } from "../../platform/storage/Database.ts"
 import { hasPayment, hasPublicId } from "../../platform/storage/EventIndexes.ts"
 import { keptSince } from "../deliveries/DeliveriesRepo.ts"
 import type { ListEvents } from "./Api.ts"
@@ -80,7 +81,7 @@ export const makeEventsRepo = Effect.fnUntraced(function* (keepFor: Duration.Dur
       return query.payment_id === undefined && isFiltered ? bounded(rows) : timedRead(sql)(rows)
     },
 
-    find: (tenant: Tenant, id: string) => Effect.map(byId(tenant, id), ([row]) => Option.fromNullable(row)),
+    find: (tenant: Tenant, id: string) => firstRow(byId(tenant, id)),
 
     bounded
   }

@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Clock, Context, Duration, Effect, Layer } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
 import type { EventType } from "../../events/Catalog.ts"
 import { encodeEnvelope } from "../../events/Envelope.ts"
@@ -16,6 +16,7 @@ import {
 } from "../../platform/errors/Errors.ts"
 import { makeAudit } from "../../platform/kit/Audit.ts"
 import { type EndpointId, newId } from "../../platform/kit/Ids.ts"
+import { service } from "../../platform/kit/Service.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { currentTraceparent } from "../../platform/telemetry/Spans.ts"
 import { makeEndpointsRepo } from "../endpoints/EndpointsRepo.ts"
@@ -72,12 +73,7 @@ const make = Effect.gen(function* () {
   return { queue, announce }
 })
 
-export class SyntheticTests extends Context.Tag("connected-payments/publishing/SyntheticTests")<
-  SyntheticTests,
-  Effect.Effect.Success<typeof make>
->() {
-  static readonly layer = Layer.effect(SyntheticTests, make)
-}
+export class SyntheticTests extends service<SyntheticTests>()("connected-payments/publishing/SyntheticTests", make) {}
 
 /** Fails, with the most basic reason first, if an endpoint can't be tested with this type now. */
 const judge = Effect.fnUntraced(function* (tenant: Tenant, candidate: TestCandidate, type: EventType) {

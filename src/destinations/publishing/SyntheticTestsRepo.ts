@@ -1,10 +1,11 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { signingSecretIds } from "../../engine/attempts/Signing.ts"
 import type { EventType } from "../../events/Catalog.ts"
 import type { Filters } from "../../events/Filters.ts"
 import type { DeliveryId, EndpointId } from "../../platform/kit/Ids.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
+import { firstRow } from "../../platform/storage/Database.ts"
 import type { NewEvent } from "./Publication.ts"
 import { publicationParts, type TenantPublication } from "./PublicationStatement.ts"
 
@@ -26,8 +27,7 @@ export interface TestCandidate {
 export const makeSyntheticTestsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /** Reads the state that decides about a test, of an endpoint whose row is locked. None if there is no such endpoint. */
   find: (tenant: Tenant, id: EndpointId) =>
-    Effect.map(
-      sql<TestCandidate>`
+    firstRow(sql<TestCandidate>`
         SELECT e.active, COALESCE(e.events, ARRAY['payment.succeeded']) AS events, e.filters,
           EXISTS (
             SELECT 1 FROM payments.provider_accounts a
@@ -41,9 +41,7 @@ export const makeSyntheticTestsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
               AS seconds
           FROM unnest(e.recent_tests) AS at WHERE at > clock_timestamp() - interval '1 minute'
         ) AS tests
-        WHERE ${ofTenant(sql, tenant, "e")} AND e.id = ${id} AND e.deleted_at IS NULL`,
-      ([row]) => Option.fromNullable(row)
-    ),
+        WHERE ${ofTenant(sql, tenant, "e")} AND e.id = ${id} AND e.deleted_at IS NULL`),
 
   /** Stores an event without deliveries: only streams contain it. */
   insertUndelivered: (tenant: Tenant, event: NewEvent, receivedAt: Date) =>

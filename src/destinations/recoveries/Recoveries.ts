@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Clock, Context, Duration, Effect, Layer, Queue as Mailbox, Option } from "effect"
+import { Clock, Duration, Effect, type Layer, Queue as Mailbox, Option } from "effect"
 import { deliveryWindow } from "../../engine/attempts/Outcome.ts"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
@@ -13,6 +13,7 @@ import {
 import { makeAudit } from "../../platform/kit/Audit.ts"
 import { type EndpointId, newId, RecoveryId } from "../../platform/kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../../platform/kit/Request.ts"
+import { service } from "../../platform/kit/Service.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { backgroundStepsLayer, stepPause } from "../deliveries/BackgroundSteps.ts"
@@ -105,12 +106,7 @@ const make = Effect.gen(function* () {
 })
 
 /** The progress of a recovery is in the database: any process can take its next step (contract 9.4). */
-export class Recoveries extends Context.Tag("connected-payments/destinations/Recoveries")<
-  Recoveries,
-  Effect.Effect.Success<typeof make>
->() {
-  static readonly layer = Layer.effect(Recoveries, make)
-}
+export class Recoveries extends service<Recoveries>()("connected-payments/destinations/Recoveries", make) {}
 
 /** Runs recoveries in every process: those started in it at once, and those left over from other processes. */
 export const recoveriesLayer: Layer.Layer<never, never, Recoveries> = backgroundStepsLayer(

@@ -1,10 +1,11 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { enqueue } from "../../engine/queue/Enqueue.ts"
 import type { EndpointId, RecoveryId } from "../../platform/kit/Ids.ts"
 import { mostCounted } from "../../platform/kit/Request.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
+import { firstRow } from "../../platform/storage/Database.ts"
 import { useDays } from "../../platform/storage/DayPartitions.ts"
 import { makeResendSql } from "../deliveries/DeliveriesRepo.ts"
 import { countSoon } from "../statistics/CountStatements.ts"
@@ -42,18 +43,12 @@ type Parts = Effect.Effect.Success<typeof makeParts>
 
 const rows = ({ columns, failures, ofEndpoint, sql }: Parts) => ({
   findRunning: (tenant: Tenant, endpointId: EndpointId) =>
-    Effect.map(
-      sql<Recovery>`
-          SELECT ${columns} FROM payments.recoveries r WHERE ${ofEndpoint(tenant, endpointId)} AND r.state = 'running'`,
-      ([row]) => Option.fromNullable(row)
-    ),
+    firstRow(sql<Recovery>`
+          SELECT ${columns} FROM payments.recoveries r WHERE ${ofEndpoint(tenant, endpointId)} AND r.state = 'running'`),
 
   find: (tenant: Tenant, endpointId: EndpointId, id: RecoveryId) =>
-    Effect.map(
-      sql<Recovery>`
-          SELECT ${columns} FROM payments.recoveries r WHERE ${ofEndpoint(tenant, endpointId)} AND r.id = ${id}`,
-      ([row]) => Option.fromNullable(row)
-    ),
+    firstRow(sql<Recovery>`
+          SELECT ${columns} FROM payments.recoveries r WHERE ${ofEndpoint(tenant, endpointId)} AND r.id = ${id}`),
 
   list: (tenant: Tenant, endpointId: EndpointId, { starting_after }: ListRecoveries, limit: number) =>
     sql<Recovery>`
@@ -96,8 +91,7 @@ const steps = ({ failures, resendSql, sql }: Parts) => ({
    * endpoint's row, against a concurrent deletion.
    */
   step: (id: RecoveryId | null) =>
-    Effect.map(
-      sql<Step>`
+    firstRow(sql<Step>`
         WITH recovery AS MATERIALIZED (
           SELECT r.*, p.deleted_at IS NOT NULL AS deleted FROM payments.recoveries r JOIN payments.endpoints p
             ON p.organization_id = r.organization_id AND p.environment = r.environment AND p.id = r.endpoint_id
@@ -134,9 +128,7 @@ const steps = ({ failures, resendSql, sql }: Parts) => ({
           reached_id = COALESCE((SELECT id FROM failed ORDER BY failed_at DESC, id DESC LIMIT 1), r.reached_id)
         FROM advanced a
         WHERE r.organization_id = a.organization_id AND r.environment = a.environment AND r.id = a.id
-        RETURNING (SELECT queued FROM counted) AS queued, a.finished`,
-      ([row]) => Option.fromNullable(row)
-    )
+        RETURNING (SELECT queued FROM counted) AS queued, a.finished`)
 })
 
 export const makeRecoveriesRepo = Effect.gen(function* () {

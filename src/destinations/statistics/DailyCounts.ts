@@ -1,6 +1,7 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Effect, type Layer } from "effect"
 import { housekeepingLayer } from "../../platform/kit/Housekeeping.ts"
+import { service } from "../../platform/kit/Service.ts"
 import { SlowReads } from "../../platform/kit/SlowReads.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { alongIndex, timedRead } from "../../platform/storage/BoundedReads.ts"
@@ -153,12 +154,7 @@ const make = Effect.gen(function* () {
  * Counts of payments and deliveries by day. They are computed in the background from stored rows, which adds nothing to
  * the statements that store and update deliveries.
  */
-export class DailyCounts extends Context.Tag("connected-payments/destinations/DailyCounts")<
-  DailyCounts,
-  Effect.Effect.Success<typeof make>
->() {
-  static readonly layer = Layer.effect(DailyCounts, make)
-}
+export class DailyCounts extends service<DailyCounts>()("connected-payments/destinations/DailyCounts", make) {}
 
 /** Counts in every process. Where workers run, one of them counts for all. */
 export const dailyCountsLayer: Layer.Layer<never, never, DailyCounts | SqlClient.SqlClient> = housekeepingLayer(

@@ -1,5 +1,5 @@
 import type { SqlError } from "@effect/sql"
-import { Context, Deferred, Duration, Effect, Layer, type Option, Option as Optional, type Scope, Stream } from "effect"
+import { Deferred, Duration, Effect, type Option, Option as Optional, type Scope, Stream } from "effect"
 import { EventCatalog } from "../../events/EventCatalog.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import {
@@ -10,6 +10,7 @@ import {
 } from "../../platform/errors/Errors.ts"
 import { makeFairSemaphore } from "../../platform/kit/Concurrency.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
+import { serviceWith } from "../../platform/kit/Service.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
 import { lookBack, type Micros, makeStreamRepo, type StreamedRow, type UsedDay, usedSince } from "./StreamRepo.ts"
 
@@ -158,14 +159,6 @@ export interface OpenStream {
   /** Whether the stream stays open once all events so far were sent. */
   readonly follow: boolean
   readonly isStopping: () => boolean
-}
-
-/** Streams of an organization's sandbox events (contract 15.1). */
-export class EventStreams extends Context.Tag("connected-payments/destinations/EventStreams")<
-  EventStreams,
-  Effect.Effect.Success<ReturnType<typeof make>>
->() {
-  static readonly layer = (options: EventStreamsOptions) => Layer.scoped(EventStreams, make(options))
 }
 
 const makePlaces = (concurrency: number) =>
@@ -388,3 +381,6 @@ const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOpti
 
   return { open }
 })
+
+/** Streams of an organization's sandbox events (contract 15.1). */
+export class EventStreams extends serviceWith<EventStreams>()("connected-payments/destinations/EventStreams", make) {}

@@ -1,4 +1,4 @@
-import { Clock, Context, Effect, Layer, Option } from "effect"
+import { Clock, Effect, Option } from "effect"
 import type { Envelope, EventType } from "../../events/Catalog.ts"
 import { encodeEnvelope } from "../../events/Envelope.ts"
 import { syntheticEvent } from "../../events/Synthetic.ts"
@@ -9,6 +9,7 @@ import { ProviderAccountNotConnected, TestEnvironmentRequired } from "../../plat
 import { makeAudit } from "../../platform/kit/Audit.ts"
 import { Idempotency } from "../../platform/kit/Idempotency.ts"
 import { newId } from "../../platform/kit/Ids.ts"
+import { service } from "../../platform/kit/Service.ts"
 import { makeSyntheticTestsRepo } from "../publishing/SyntheticTestsRepo.ts"
 import type { TriggeredEvent } from "./Api.ts"
 
@@ -75,9 +76,4 @@ const make = Effect.gen(function* () {
   }
 })
 
-export class EventTriggers extends Context.Tag("connected-payments/destinations/EventTriggers")<
-  EventTriggers,
-  Effect.Effect.Success<typeof make>
->() {
-  static readonly layer = Layer.effect(EventTriggers, make)
-}
+export class EventTriggers extends service<EventTriggers>()("connected-payments/destinations/EventTriggers", make) {}

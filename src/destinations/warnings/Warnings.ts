@@ -1,9 +1,10 @@
 import type { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Option } from "effect"
+import { Effect, type Layer, Option } from "effect"
 import { entersEverything, Members } from "../../identity/members/Members.ts"
 import { housekeepingLayer } from "../../platform/kit/Housekeeping.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { Mailer, sendToSeveral } from "../../platform/kit/Mailer.ts"
+import { serviceWith } from "../../platform/kit/Service.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
 import { warningMail } from "./WarningMail.ts"
 import { type FailingEndpoint, makeWarningsRepo } from "./WarningsRepo.ts"
@@ -18,14 +19,6 @@ const refusedFor = "1 hour"
 
 export interface WarningsOptions {
   readonly publicUrl: string
-}
-
-/** Warnings to owners and admins that deliveries to an endpoint fail (contract 9.7). */
-export class Warnings extends Context.Tag("connected-payments/destinations/Warnings")<
-  Warnings,
-  Effect.Effect.Success<ReturnType<typeof make>>
->() {
-  static readonly layer = (options: WarningsOptions) => Layer.effect(Warnings, make(options))
 }
 
 const make = Effect.fnUntraced(function* (options: WarningsOptions) {
@@ -90,6 +83,9 @@ const make = Effect.fnUntraced(function* (options: WarningsOptions) {
 
   return { scan: scan() }
 })
+
+/** Warnings to owners and admins that deliveries to an endpoint fail (contract 9.7). */
+export class Warnings extends serviceWith<Warnings>()("connected-payments/destinations/Warnings", make) {}
 
 export const warningsLayer: Layer.Layer<never, never, Warnings | SqlClient.SqlClient> = housekeepingLayer(
   "warnings",

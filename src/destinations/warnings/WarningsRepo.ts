@@ -3,6 +3,7 @@ import { Effect, Option } from "effect"
 import type { EndpointId } from "../../platform/kit/Ids.ts"
 import { mostCounted } from "../../platform/kit/Request.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
+import { firstRow } from "../../platform/storage/Database.ts"
 import type { EndpointFailures } from "./WarningMail.ts"
 
 export const warningThreshold = 3
@@ -87,8 +88,7 @@ export const makeWarningsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
 
   /** The failures to report, the first of them and counted up to `mostCounted`; none if there are none left. */
   failures: ({ endpointId, ...tenant }: FailingEndpoint) =>
-    Effect.map(
-      sql<EndpointFailures>`
+    firstRow(sql<EndpointFailures>`
         WITH failed AS MATERIALIZED (
           SELECT d.failed_at, d.last_error_code, d.last_http_status FROM payments.deliveries d
           WHERE ${ofTenant(sql, tenant, "d")} AND d.endpoint_id = ${endpointId} AND NOT d.test AND d.failed_at > now() - interval '24 hours'
@@ -102,7 +102,5 @@ export const makeWarningsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
             ) AS reason
           ) AS reasons
         FROM payments.endpoints p
-        WHERE ${ofTenant(sql, tenant, "p")} AND p.id = ${endpointId} AND p.deleted_at IS NULL AND EXISTS (SELECT 1 FROM failed)`,
-      ([row]) => Option.fromNullable(row)
-    )
+        WHERE ${ofTenant(sql, tenant, "p")} AND p.id = ${endpointId} AND p.deleted_at IS NULL AND EXISTS (SELECT 1 FROM failed)`)
 }))

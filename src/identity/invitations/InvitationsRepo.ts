@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import type { Author } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
+import { anyRow } from "../../platform/storage/Database.ts"
 import { invitationDays } from "../sign-in/Mails.ts"
 import type { Invitation as InvitationShown } from "./Api.ts"
 
@@ -62,16 +63,13 @@ export const makeInvitationsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
      * can connect an account in the sandbox.
      */
     isVouchedFor: (organizationId: OrganizationId) =>
-      Effect.map(
-        sql`
+      anyRow(sql`
           SELECT 1 FROM payments.provider_accounts
           WHERE organization_id = ${organizationId} AND environment IN ('sandbox', 'production')
             AND status = 'connected'
             AND (COALESCE(linked_by, 'operator') = 'operator'
               OR environment = 'production' AND reported_status @> '{"charges_enabled": true}')
-          LIMIT 1`,
-        (rows) => rows.length > 0
-      ),
+          LIMIT 1`),
 
     clean: removeOld(sql, {
       table: "invitations",

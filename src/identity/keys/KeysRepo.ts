@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { type Author, ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
+import { anyRow } from "../../platform/storage/Database.ts"
 import { makePreparing, parametersOf } from "../../platform/storage/Statements.ts"
 import type { ApiKey as ApiKeyShown } from "./Api.ts"
 import {
@@ -67,12 +68,9 @@ export const makeKeysRepo = Effect.gen(function* () {
       SELECT key_hash AS hash FROM payments.api_keys WHERE key_hash = ANY(${hashes}::bytea[]) AND ${isUsable}`,
 
     hasAtLeast: (organizationId: OrganizationId, count: number) =>
-      Effect.map(
-        sql`
+      anyRow(sql`
           SELECT 1 FROM payments.api_keys WHERE organization_id = ${organizationId} AND revoked_at IS NULL
-          OFFSET ${count - 1} LIMIT 1`,
-        (rows) => rows.length > 0
-      ),
+          OFFSET ${count - 1} LIMIT 1`),
 
     insert: (
       key: Omit<KeyRecord, "createdAt" | "lastUsedAt" | "createdBy"> & {

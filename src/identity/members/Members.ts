@@ -1,9 +1,10 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { PermissionDenied, ResourceNotFound, ValidationFailed } from "../../platform/errors/Errors.ts"
 import { type AuditAction, makeAudit } from "../../platform/kit/Audit.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
+import { service } from "../../platform/kit/Service.ts"
 import type { Author } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { makeRevokeGranted } from "../keys/GrantPolicy.ts"
@@ -182,9 +183,4 @@ const make = Effect.gen(function* () {
  * When a member loses the right to create them, the open invitations that they sent and the keys that they created are
  * revoked: all of them on a removal, and on a change those that they could no longer create.
  */
-export class Members extends Context.Tag("connected-payments/identity/Members")<
-  Members,
-  Effect.Effect.Success<typeof make>
->() {
-  static readonly layer = Layer.effect(Members, make)
-}
+export class Members extends service<Members>()("connected-payments/identity/Members", make) {}

@@ -2,6 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
+import { anyRow } from "../../platform/storage/Database.ts"
 
 /** An organization: the tenant that owns all data. */
 export interface Organization {
@@ -20,22 +21,16 @@ export interface Remains {
 export const makeOrganizationsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /** Inserts an organization with its workspaces; returns whether it is new. */
   insert: ({ id, name }: Organization) =>
-    Effect.map(
-      sql`
+    anyRow(sql`
         WITH added AS (
           INSERT INTO payments.organizations (id, name) VALUES (${id}, ${name}) ON CONFLICT (id) DO NOTHING RETURNING id
         )
         INSERT INTO payments.workspaces (organization_id, environment)
         SELECT id, environment FROM added CROSS JOIN (VALUES ('sandbox'), ('production')) AS e (environment)
-        RETURNING 1`,
-      (rows) => rows.length > 0
-    ),
+        RETURNING 1`),
 
   rename: ({ id, name }: Organization) =>
-    Effect.map(
-      sql`UPDATE payments.organizations SET name = ${name} WHERE id = ${id} AND name <> ${name} RETURNING 1`,
-      (rows) => rows.length > 0
-    ),
+    anyRow(sql`UPDATE payments.organizations SET name = ${name} WHERE id = ${id} AND name <> ${name} RETURNING 1`),
 
   find: (id: OrganizationId) => sql<Organization>`SELECT id, name FROM payments.organizations WHERE id = ${id}`,
 

@@ -1,10 +1,11 @@
 import { createHash, randomBytes } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import { type ServiceUnavailable, SessionInvalid, WorkspaceAccessRequired } from "../../platform/errors/Errors.ts"
 import { type AuditAction, makeAuditAll } from "../../platform/kit/Audit.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import { newId } from "../../platform/kit/Ids.ts"
+import { service } from "../../platform/kit/Service.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import {
   type CredentialPolicies,
@@ -135,9 +136,4 @@ const make = Effect.gen(function* () {
   return { create, admit, exists, list, end, endAll, selectWorkspace, clean: orUnavailable(repo.clean) }
 })
 
-export class Sessions extends Context.Tag("connected-payments/identity/Sessions")<
-  Sessions,
-  Effect.Effect.Success<typeof make>
->() {
-  static readonly layer = Layer.effect(Sessions, make)
-}
+export class Sessions extends service<Sessions>()("connected-payments/identity/Sessions", make) {}

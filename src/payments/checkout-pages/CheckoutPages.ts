@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Option, Predicate } from "effect"
+import { Effect, Option, Predicate } from "effect"
 import { PaymentPermission } from "../../identity/keys/Permissions.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { refusal } from "../../platform/bounds/Refusals.ts"
@@ -14,6 +14,7 @@ import {
 import { type AuditAction, makeAudit } from "../../platform/kit/Audit.ts"
 import { CheckoutPageId, newId } from "../../platform/kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../../platform/kit/Request.ts"
+import { serviceWith } from "../../platform/kit/Service.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
@@ -171,13 +172,6 @@ export interface CheckoutPagesOptions {
   readonly publicUrl: string
   /** Whether images may have http URLs: a local start has only those. */
   readonly plainHttp: boolean
-}
-
-export class CheckoutPages extends Context.Tag("connected-payments/payments/CheckoutPages")<
-  CheckoutPages,
-  Effect.Effect.Success<ReturnType<typeof make>>
->() {
-  static readonly layer = (options: CheckoutPagesOptions) => Layer.effect(CheckoutPages, make(options))
 }
 
 const makeParts = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
@@ -389,3 +383,5 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
     clean: orUnavailable(parts.repo.removeDeleted)
   }
 })
+
+export class CheckoutPages extends serviceWith<CheckoutPages>()("connected-payments/payments/CheckoutPages", make) {}

@@ -1,7 +1,8 @@
-import { Context, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { type OwnReturnUrls, ReturnUrls } from "../../identity/return-urls/ReturnUrls.ts"
 import { ProviderRequestRefused } from "../../platform/errors/Errors.ts"
+import { service } from "../../platform/kit/Service.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
@@ -155,9 +156,7 @@ const make = Effect.gen(function* () {
   }
 })
 
-export class CheckoutSessions extends Context.Tag("connected-payments/payments/CheckoutSessions")<
-  CheckoutSessions,
-  Effect.Effect.Success<typeof make>
->() {
-  static readonly layer = Layer.effect(CheckoutSessions, make)
-}
+export class CheckoutSessions extends service<CheckoutSessions>()(
+  "connected-payments/payments/CheckoutSessions",
+  make
+) {}

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { Context, Duration, Effect, Layer, Option } from "effect"
+import { Duration, Effect, Option } from "effect"
 import { ImageQuotaExceeded, UnsupportedMediaType } from "../../platform/errors/Errors.ts"
 import { makeAudit } from "../../platform/kit/Audit.ts"
 import { RateLimits } from "../../platform/kit/RateLimit.ts"
+import { serviceWith } from "../../platform/kit/Service.ts"
 import type { Author, Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { readImageHeader } from "./ImageFormat.ts"
@@ -32,14 +33,6 @@ export interface ImagesOptions {
   readonly plainHttp: boolean
   /** A tenant's upload quota per hour, in megabytes (a million bytes); at least one image's 4 MiB. */
   readonly imageMegabytesPerHour: number
-}
-
-/** Product images, hosted by the service, since the provider's files have no purpose that fits them (contract 4.10). */
-export class Images extends Context.Tag("connected-payments/images/Images")<
-  Images,
-  Effect.Effect.Success<ReturnType<typeof make>>
->() {
-  static readonly layer = (options: ImagesOptions) => Layer.effect(Images, make(options))
 }
 
 const make = Effect.fnUntraced(function* (options: ImagesOptions) {
@@ -120,3 +113,6 @@ const make = Effect.fnUntraced(function* (options: ImagesOptions) {
     isOwn: isOwnImage(options)
   }
 })
+
+/** Product images, hosted by the service, since the provider's files have no purpose that fits them (contract 4.10). */
+export class Images extends serviceWith<Images>()("connected-payments/images/Images", make) {}

@@ -1,6 +1,7 @@
-import { Clock, Context, Duration, Effect, Layer, Predicate } from "effect"
+import { Clock, Duration, Effect, Predicate } from "effect"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { PermissionDenied } from "../../platform/errors/Errors.ts"
+import { service } from "../../platform/kit/Service.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { Accounts } from "../Accounts.ts"
 import { Provider } from "../Provider.ts"
@@ -85,12 +86,7 @@ const make = Effect.gen(function* () {
   return { termsOf }
 })
 
-export class Prices extends Context.Tag("connected-payments/payments/Prices")<
-  Prices,
-  Effect.Effect.Success<typeof make>
->() {
-  static readonly layer = Layer.effect(Prices, make)
-}
+export class Prices extends service<Prices>()("connected-payments/payments/Prices", make) {}
 
 /** The longest, since no price may be charged before its own trial has ended. */
 export const trialOf = (terms: ReadonlyArray<PriceTerms>): number | null => {

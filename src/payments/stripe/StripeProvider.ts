@@ -17,7 +17,7 @@ import { makeStripeCall, type StripeProviderOptions } from "./StripeCall.ts"
 
 export type { StripeProviderOptions } from "./StripeCall.ts"
 
-const makeProvider = (options: StripeProviderOptions, metrics: MetricsWriter | null): ProviderShape => {
+export const stripeProvider = (options: StripeProviderOptions, metrics: MetricsWriter | null): ProviderShape => {
   const call = makeStripeCall(options, metrics)
   return {
     name: stripeName,
@@ -39,5 +39,5 @@ const makeProvider = (options: StripeProviderOptions, metrics: MetricsWriter | n
 export const stripeProviderLayer = (options: StripeProviderOptions): Layer.Layer<Provider> =>
   Layer.effect(
     Provider,
-    Effect.map(Metrics, (metrics) => makeProvider(options, metrics))
+    Effect.map(Metrics, (metrics) => stripeProvider(options, metrics))
   )

@@ -42,21 +42,22 @@ interface Fields {
   readonly cause?: unknown
 }
 
-export interface ErrorDocumentation {
+interface Documented {
   readonly status: number
-  /** As sent; a code with a part in angle brackets stands for the provider's own codes. */
-  readonly code: string
-  /** No default: each error has to decide what a repeat of the request gets. */
-  readonly settles: Settlement
+  /** As sent; one with a part in angle brackets stands for the provider's own codes. Default: the tag in snake case. */
+  readonly code?: string
   /** An English sentence for the integrator, unless the error is raised with another. */
   readonly message: string
   /** Sent as `Retry-After`, unless the error is raised with another. */
   readonly retryAfter?: Duration.DurationInput
-  /** The conditions in which the error is raised: sentences in Markdown, code in backquotes. */
-  readonly why: string
+  /** The conditions in which the error is raised, in Markdown. Default: the message. */
+  readonly why?: string
   /** What the integrator, or the operator, can do: sentences in Markdown, code in backquotes. */
   readonly remedy: string
 }
+
+export type ErrorDocumentation = Documented &
+  Required<Pick<Documented, "code" | "why">> & { readonly settles: Settlement }
 
 export interface DocumentedErrorClass<A extends ApiError = ApiError> {
   readonly documentation: ErrorDocumentation
@@ -82,11 +83,15 @@ export interface DocumentedErrorBase<Tag extends string> {
   ): Cause.YieldableError & Fields & { readonly _tag: Tag; readonly [ApiErrorTypeId]: true }
 }
 
+export const snakeCase = (tag: string): string => tag.replaceAll(/(?!^)[A-Z]/g, "_$&").toLowerCase()
+
 export const documented = <const Tag extends string>(
   tag: Tag,
-  documentation: ErrorDocumentation
-): DocumentedErrorBase<Tag> =>
-  class extends Data.TaggedError(tag)<Fields> {
+  settles: Settlement,
+  facts: Documented
+): DocumentedErrorBase<Tag> => {
+  const documentation = { code: snakeCase(tag), why: facts.message, ...facts, settles }
+  return class extends Data.TaggedError(tag)<Fields> {
     static readonly documentation: ErrorDocumentation = documentation
     static readonly tag: string = tag
     readonly [ApiErrorTypeId] = true as const
@@ -106,6 +111,7 @@ export const documented = <const Tag extends string>(
       })
     }
   }
+}
 
 export interface ErrorBody {
   readonly error: string

@@ -1,4 +1,4 @@
-import { documentedErrors } from "../errors/Errors.ts"
+import { documentedErrors, snakeCase } from "../errors/Errors.ts"
 
 /** The links from errors to their documentation, which the `Link` header of each error has. */
 
@@ -9,8 +9,6 @@ interface CodeAndStatus {
   readonly code: string
   readonly status: number
 }
-
-const snakeCase = (tag: string): string => tag.replaceAll(/(?!^)[A-Z]/g, "_$&").toLowerCase()
 
 const isOpen = (code: string): boolean => code.includes("<")
 
