@@ -3,7 +3,6 @@ import { readFileSync } from "node:fs"
 import { createServer } from "node:http"
 import { SqlClient } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
-import { describe, expect, it } from "@effect/vitest"
 import { Accounts, embeddedServiceLayer, Keys, Organizations, operations } from "connected-payments"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { verifyWebhook } from "../../src/webhooks/index.ts"
@@ -13,6 +12,7 @@ import { eventually } from "../harness/Eventually.ts"
 import { freePort } from "../harness/FreePort.ts"
 import { listening } from "../harness/Listening.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { describe, expect, it } from "../harness/Tests.ts"
 
 // A team's service with a small provider of its own, which can do little: by the names that the package exports
 
@@ -90,161 +90,155 @@ const notification = (kind: string, pix: object, more: object = {}) =>
 const paid = { id: "pix_1", cents: 1500, returned: 0 }
 
 describe("another provider", () => {
-  it.scopedLive("has its notifications delivered as signed events that name it", () =>
-    Effect.gen(function* () {
-      const { ask, notify, sql } = yield* start
-      const consumer = yield* makeConsumer
-      const created = yield* ask(
-        "POST",
-        "/v2/organizations/:organizationId/integrations/endpoints",
-        {
-          name: "Shop",
-          url: consumer.url,
-          events: ["payment.succeeded", "payment.refunded", "milestone.first_payment"]
-        },
-        { "idempotency-key": "endpoint-1" }
-      )
-      const endpoint = created.json()
-      const first = notification("PIX_RECEIVED", paid)
-      expect([yield* notify(first), yield* notify(first)]).toEqual([200, 200])
-      expect(yield* notify(notification("PIX_RETURNED", { ...paid, returned: 500 }))).toBe(200)
-      // Recorded, and nothing else: a kind that it doesn't translate, and an object that is not as expected
-      expect(yield* notify(notification("PIX_REVERSED", paid))).toBe(200)
-      expect(yield* notify(notification("account.updated", paid))).toBe(200)
-      expect(yield* notify(notification("PIX_RECEIVED", { id: "pix_2", cents: "15" }))).toBe(200)
-      const received = yield* eventually(
-        "two deliveries",
-        Effect.sync(() => Option.liftPredicate(consumer.received, ({ length }) => length >= 2))
-      )
-      const events = received.map(({ body, headers }) =>
-        verifyWebhook({
-          body,
-          header: String(headers["service-signature"]),
-          secret: String(Object(endpoint).signingSecret)
-        })
-      )
-      expect(new Map(events.map(({ data, source, type }) => [type, { data, provider: source.provider }]))).toEqual(
-        new Map<string, object>([
-          [
-            "payment.succeeded",
-            { provider: "pixbank", data: { payment_id: "pix_1", amount_received: 1500, currency: "brl" } }
-          ],
-          [
-            "payment.refunded",
-            {
-              provider: "pixbank",
-              data: {
-                charge_id: "pix_1",
-                payment_id: "pix_1",
-                amount_refunded: 500,
-                currency: "brl",
-                fully_refunded: false
-              }
+  it.scopedLive("has its notifications delivered as signed events that name it", function* () {
+    const { ask, notify, sql } = yield* start
+    const consumer = yield* makeConsumer
+    const created = yield* ask(
+      "POST",
+      "/v2/organizations/:organizationId/integrations/endpoints",
+      {
+        name: "Shop",
+        url: consumer.url,
+        events: ["payment.succeeded", "payment.refunded", "milestone.first_payment"]
+      },
+      { "idempotency-key": "endpoint-1" }
+    )
+    const endpoint = created.json()
+    const first = notification("PIX_RECEIVED", paid)
+    expect([yield* notify(first), yield* notify(first)]).toEqual([200, 200])
+    expect(yield* notify(notification("PIX_RETURNED", { ...paid, returned: 500 }))).toBe(200)
+    // Recorded, and nothing else: a kind that it doesn't translate, and an object that is not as expected
+    expect(yield* notify(notification("PIX_REVERSED", paid))).toBe(200)
+    expect(yield* notify(notification("account.updated", paid))).toBe(200)
+    expect(yield* notify(notification("PIX_RECEIVED", { id: "pix_2", cents: "15" }))).toBe(200)
+    const received = yield* eventually(
+      "two deliveries",
+      Effect.sync(() => Option.liftPredicate(consumer.received, ({ length }) => length >= 2))
+    )
+    const events = received.map(({ body, headers }) =>
+      verifyWebhook({
+        body,
+        header: String(headers["service-signature"]),
+        secret: String(Object(endpoint).signingSecret)
+      })
+    )
+    expect(new Map(events.map(({ data, source, type }) => [type, { data, provider: source.provider }]))).toEqual(
+      new Map<string, object>([
+        [
+          "payment.succeeded",
+          { provider: "pixbank", data: { payment_id: "pix_1", amount_received: 1500, currency: "brl" } }
+        ],
+        [
+          "payment.refunded",
+          {
+            provider: "pixbank",
+            data: {
+              charge_id: "pix_1",
+              payment_id: "pix_1",
+              amount_refunded: 500,
+              currency: "brl",
+              fully_refunded: false
             }
-          ]
-        ])
-      )
-      const receipts = yield* sql<{ outcome: string; reason: string | null }>`
-        SELECT outcome, reason FROM payments.receipts ORDER BY outcome, received_at`
-      expect(receipts.map(({ outcome }) => outcome)).toEqual([
-        "delivered",
-        "delivered",
-        "ignored",
-        "ignored",
-        "malformed"
+          }
+        ]
       ])
-      expect(receipts.at(-1)?.reason).toBe("the provider's translate threw ParseError")
-      // The tasks of a provider that lists its events are not begun
-      const tasks = yield* eventually(
-        "the housekeeping",
-        Effect.map(sql<{ name: string }>`SELECT name FROM payments.housekeeping`, (rows) =>
-          Option.liftPredicate(
-            rows.map(({ name }) => name),
-            (names) => names.includes("service")
-          )
+    )
+    const receipts = yield* sql<{ outcome: string; reason: string | null }>`
+        SELECT outcome, reason FROM payments.receipts ORDER BY outcome, received_at`
+    expect(receipts.map(({ outcome }) => outcome)).toEqual([
+      "delivered",
+      "delivered",
+      "ignored",
+      "ignored",
+      "malformed"
+    ])
+    expect(receipts.at(-1)?.reason).toBe("the provider's translate threw ParseError")
+    // The tasks of a provider that lists its events are not begun
+    const tasks = yield* eventually(
+      "the housekeeping",
+      Effect.map(sql<{ name: string }>`SELECT name FROM payments.housekeeping`, (rows) =>
+        Option.liftPredicate(
+          rows.map(({ name }) => name),
+          (names) => names.includes("service")
         )
       )
-      expect(tasks.filter((name) => name.startsWith("reconciliation"))).toEqual([])
-    })
-  )
+    )
+    expect(tasks.filter((name) => name.startsWith("reconciliation"))).toEqual([])
+  })
 
-  it.scopedLive("has forged, old, malformed and oversized notifications refused", () =>
-    Effect.gen(function* () {
-      const { ask, notify, sql } = yield* start
-      const valid = notification("PIX_RECEIVED", paid)
-      const statuses = [
-        yield* notify(valid, "another secret"),
-        yield* notify(valid, secret, "stripe-signature"),
-        yield* notify(valid, secret, "x-pixbank-signature", "/webhooks/provider/thin"),
-        (yield* ask("POST", "/webhooks/provider", valid)).status,
-        (yield* ask("POST", "/webhooks/provider", valid, { "x-pixbank-signature": "é".repeat(9) })).status,
-        yield* notify(notification("PIX_RECEIVED", paid, { sent: 1_700_000_000 })),
-        yield* notify("{"),
-        yield* notify(`${"[".repeat(100_000)}${"]".repeat(100_000)}`),
-        yield* notify(notification("PIX_RECEIVED", paid, { notification: "two\nlines" })),
-        yield* notify(notification("PIX_RECEIVED", paid, { merchant: 7 }))
-      ]
-      expect(statuses).toEqual(statuses.map(() => 400))
-      expect(yield* notify(`"${"x".repeat(2 * 1024 * 1024)}"`)).toBe(413)
-      expect(yield* sql`SELECT 1 FROM payments.receipts`).toEqual([])
-    })
-  )
+  it.scopedLive("has forged, old, malformed and oversized notifications refused", function* () {
+    const { ask, notify, sql } = yield* start
+    const valid = notification("PIX_RECEIVED", paid)
+    const statuses = [
+      yield* notify(valid, "another secret"),
+      yield* notify(valid, secret, "stripe-signature"),
+      yield* notify(valid, secret, "x-pixbank-signature", "/webhooks/provider/thin"),
+      (yield* ask("POST", "/webhooks/provider", valid)).status,
+      (yield* ask("POST", "/webhooks/provider", valid, { "x-pixbank-signature": "é".repeat(9) })).status,
+      yield* notify(notification("PIX_RECEIVED", paid, { sent: 1_700_000_000 })),
+      yield* notify("{"),
+      yield* notify(`${"[".repeat(100_000)}${"]".repeat(100_000)}`),
+      yield* notify(notification("PIX_RECEIVED", paid, { notification: "two\nlines" })),
+      yield* notify(notification("PIX_RECEIVED", paid, { merchant: 7 }))
+    ]
+    expect(statuses).toEqual(statuses.map(() => 400))
+    expect(yield* notify(`"${"x".repeat(2 * 1024 * 1024)}"`)).toBe(413)
+    expect(yield* sql`SELECT 1 FROM payments.receipts`).toEqual([])
+  })
 
-  it.scopedLive("answers 501 to what it can't do, and documents only the rest", () =>
-    Effect.gen(function* () {
-      const { ask, bank } = yield* start
-      const refunds = "/v2/organizations/:organizationId/provider/refunds"
-      const refund = (payment_intent: string) =>
-        ask("POST", refunds, { payment_intent, amount: 500 }, { "idempotency-key": `refund-${payment_intent}` })
-      const made = yield* refund("pix_1")
-      expect([made.status, made.json()]).toMatchObject([200, { id: "ret_1", amount: 500, status: "succeeded" }])
-      expect((yield* refund("pix_1")).headers.get("idempotent-replayed")).toBe("true")
-      expect(bank.asked.map(({ url }) => url)).toEqual([`/merchants/${merchant}/pix/pix_1/returns`])
-      expect((yield* refund("pix_2")).status).toBe(404)
+  it.scopedLive("answers 501 to what it can't do, and documents only the rest", function* () {
+    const { ask, bank } = yield* start
+    const refunds = "/v2/organizations/:organizationId/provider/refunds"
+    const refund = (payment_intent: string) =>
+      ask("POST", refunds, { payment_intent, amount: 500 }, { "idempotency-key": `refund-${payment_intent}` })
+    const made = yield* refund("pix_1")
+    expect([made.status, made.json()]).toMatchObject([200, { id: "ret_1", amount: 500, status: "succeeded" }])
+    expect((yield* refund("pix_1")).headers.get("idempotent-replayed")).toBe("true")
+    expect(bank.asked.map(({ url }) => url)).toEqual([`/merchants/${merchant}/pix/pix_1/returns`])
+    expect((yield* refund("pix_2")).status).toBe(404)
 
-      const document: { readonly paths: Record<string, Record<string, { readonly operationId: string }>> } = JSON.parse(
-        (yield* ask("GET", "/openapi.json")).text
+    const document: { readonly paths: Record<string, Record<string, { readonly operationId: string }>> } = JSON.parse(
+      (yield* ask("GET", "/openapi.json")).text
+    )
+    const documented = new Set(
+      Object.values(document.paths).flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId))
+    )
+    // These need not ask the provider, but are of little use without what it lacks
+    const answersAnyway = /^(checkoutPages\.(list|get|update|delete)|productImages\.upload|search\.payments)$/
+    for (const { endpoint, group, method, name, path } of operations) {
+      const id = `${group}.${name}`
+      if (!path.includes("/:organizationId/provider/") || id === "refunds.create") continue
+      expect([id, documented.has(id)]).toEqual([id, false])
+      if (answersAnyway.test(id)) continue
+      const example = JSON.parse(readFileSync(`src/docs/examples/${group}.json`, "utf8"))[name]
+      const filled = path.replaceAll(/:(?!organizationId)(\w+)/g, (_, part: string) => example.parameters[part])
+      const key = Option.isSome(endpoint.headersSchema) ? { "idempotency-key": `key-of-${id}` } : {}
+      const answer = yield* ask(method, filled, example.request, key)
+      expect([id, answer.status, answer.json()]).toMatchObject([
+        id,
+        501,
+        { code: "provider_operation_unsupported", requestId: expect.any(String) }
+      ])
+      expect(answer.headers.get("link")).toContain("/docs/errors#provider_operation_unsupported")
+    }
+    for (const id of ["refunds.create", "inbound.receive", "endpoints.create", "accountConnection.get"]) {
+      expect(documented).toContain(id)
+    }
+    expect(documented).not.toContain("inbound.receiveThin")
+
+    const reference = (yield* ask("GET", "/docs/reference")).text
+    expect(reference).toContain("/docs/reference/refunds")
+    expect(reference).not.toContain("/docs/reference/products")
+    const rpc = { jsonrpc: "2.0", id: 1, method: "tools/list", params: {} }
+    const toolsOf = (query: string) =>
+      Effect.map(ask("POST", `/mcp${query}`, rpc, { accept: "application/json, text/event-stream" }), ({ text }) =>
+        [...text.matchAll(/"name":"(\w+)"/g)].map(([, name]) => name)
       )
-      const documented = new Set(
-        Object.values(document.paths).flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId))
-      )
-      // These need not ask the provider, but are of little use without what it lacks
-      const answersAnyway = /^(checkoutPages\.(list|get|update|delete)|productImages\.upload|search\.payments)$/
-      for (const { endpoint, group, method, name, path } of operations) {
-        const id = `${group}.${name}`
-        if (!path.includes("/:organizationId/provider/") || id === "refunds.create") continue
-        expect([id, documented.has(id)]).toEqual([id, false])
-        if (answersAnyway.test(id)) continue
-        const example = JSON.parse(readFileSync(`src/docs/examples/${group}.json`, "utf8"))[name]
-        const filled = path.replaceAll(/:(?!organizationId)(\w+)/g, (_, part: string) => example.parameters[part])
-        const key = Option.isSome(endpoint.headersSchema) ? { "idempotency-key": `key-of-${id}` } : {}
-        const answer = yield* ask(method, filled, example.request, key)
-        expect([id, answer.status, answer.json()]).toMatchObject([
-          id,
-          501,
-          { code: "provider_operation_unsupported", requestId: expect.any(String) }
-        ])
-        expect(answer.headers.get("link")).toContain("/docs/errors#provider_operation_unsupported")
-      }
-      for (const id of ["refunds.create", "inbound.receive", "endpoints.create", "accountConnection.get"]) {
-        expect(documented).toContain(id)
-      }
-      expect(documented).not.toContain("inbound.receiveThin")
-
-      const reference = (yield* ask("GET", "/docs/reference")).text
-      expect(reference).toContain("/docs/reference/refunds")
-      expect(reference).not.toContain("/docs/reference/products")
-      const rpc = { jsonrpc: "2.0", id: 1, method: "tools/list", params: {} }
-      const toolsOf = (query: string) =>
-        Effect.map(ask("POST", `/mcp${query}`, rpc, { accept: "application/json, text/event-stream" }), ({ text }) =>
-          [...text.matchAll(/"name":"(\w+)"/g)].map(([, name]) => name)
-        )
-      expect(yield* toolsOf("?tools=support")).toEqual(["create_refund"])
-      expect(yield* toolsOf("")).not.toContain("list_products")
-      const [, unsupported = ""] =
-        /<meta name="unsupported" content="([^"]*)">/.exec((yield* ask("GET", "/console")).text) ?? []
-      expect(unsupported.split(" ")).toEqual(expect.arrayContaining(["products.list", "paymentIntents.list"]))
-      expect(unsupported.split(" ")).not.toContain("refunds.create")
-    })
-  )
+    expect(yield* toolsOf("?tools=support")).toEqual(["create_refund"])
+    expect(yield* toolsOf("")).not.toContain("list_products")
+    const [, unsupported = ""] =
+      /<meta name="unsupported" content="([^"]*)">/.exec((yield* ask("GET", "/console")).text) ?? []
+    expect(unsupported.split(" ")).toEqual(expect.arrayContaining(["products.list", "paymentIntents.list"]))
+    expect(unsupported.split(" ")).not.toContain("refunds.create")
+  })
 })

@@ -3,7 +3,6 @@ import { Cause, Console, Effect, Logger, LogLevel } from "effect"
 import { apiBench } from "./api/Api.ts"
 import { type Bench, type Figure, rowsOf, table } from "./Bench.ts"
 import { bodiesBench } from "./bodies/Bodies.ts"
-import { consoleBench } from "./console/Console.ts"
 import { deliveriesBench } from "./deliveries/Deliveries.ts"
 import { floodBench } from "./flood/Flood.ts"
 import { growthBench } from "./growth/Growth.ts"
@@ -38,7 +37,6 @@ const benches: ReadonlyArray<Bench> = [
   neighbourBench,
   memoryBench,
   bodiesBench,
-  consoleBench,
   pathsBench,
   peersBench
 ]

@@ -77,27 +77,22 @@ describe(`the emulator's pages${browserNote}`, () => {
           await expectAccessible(page, colourRules)
         }
       })
-    },
-    120_000
+    }
   )
 
-  it.scopedLive.skipIf(!hasBrowser)(
-    "take an account's owner through onboarding, by the keyboard alone",
-    function* () {
-      const { back, onboarding } = yield* pages
-      const browser = yield* openBrowser
-      yield* Effect.promise(async () => {
-        const page = await browser.newPage()
-        await page.goto(onboarding)
-        await page.getByLabel("Name of your business").focus()
-        await page.keyboard.press("ControlOrMeta+A")
-        await page.keyboard.type("Corner bakery")
-        await page.keyboard.press("Tab")
-        expect(await page.evaluate("document.activeElement.textContent")).toBe("Submit everything")
-        await page.keyboard.press("Enter")
-        await page.waitForURL(back)
-      })
-    },
-    120_000
-  )
+  it.scopedLive.skipIf(!hasBrowser)("take an account's owner through onboarding, by the keyboard alone", function* () {
+    const { back, onboarding } = yield* pages
+    const browser = yield* openBrowser
+    yield* Effect.promise(async () => {
+      const page = await browser.newPage()
+      await page.goto(onboarding)
+      await page.getByLabel("Name of your business").focus()
+      await page.keyboard.press("ControlOrMeta+A")
+      await page.keyboard.type("Corner bakery")
+      await page.keyboard.press("Tab")
+      expect(await page.evaluate("document.activeElement.textContent")).toBe("Submit everything")
+      await page.keyboard.press("Enter")
+      await page.waitForURL(back)
+    })
+  })
 })

@@ -15,8 +15,7 @@ export const onServiceWithMail = (overrides: Parameters<typeof TestService.layer
   layer(
     Layer.unwrapEffect(
       Effect.map(TestMailbox, ({ url }) => TestService.layer({ ...api, ...overrides, smtpUrl: Option.some(url) }))
-    ).pipe(Layer.provideMerge(TestMailbox.layer)),
-    { timeout: "60 seconds" }
+    ).pipe(Layer.provideMerge(TestMailbox.layer))
   )
 
 /** `onOneService` with a real mail server behind it, for suites that look at addresses of their own alone. */
@@ -28,7 +27,7 @@ export const onOneServiceWithMail = (overrides: Parameters<typeof TestService.la
       return running
     })
   )
-  return layer(Layer.merge(TestService.sharing(service), TestMailbox.shared), { timeout: "60 seconds" })
+  return layer(Layer.merge(TestService.sharing(service), TestMailbox.shared))
 }
 
 /** `onSharedService` with a real mail server behind it. */

@@ -309,8 +309,7 @@ export const startForWorker = (
  * Declares a suite on a running service. Real clocks: its workers and the emulator live by them, so tests wait for
  * conditions with `eventually`.
  */
-export const onService = (overrides?: Partial<ServiceOptions["settings"]>) =>
-  layer(TestService.layer(overrides), { timeout: "60 seconds" })
+export const onService = (overrides?: Partial<ServiceOptions["settings"]>) => layer(TestService.layer(overrides))
 
 /**
  * Declares suites on one service, which the first of them in a test worker starts: starting one takes as long as a dozen
@@ -322,7 +321,7 @@ export const onOneService = (overrides: Partial<ServiceOptions["settings"]>) => 
     running ??= startForWorker(overrides)
     return running
   })
-  return layer(TestService.sharing(service), { timeout: "60 seconds" })
+  return layer(TestService.sharing(service))
 }
 
 /** Declares a suite on the service without a worker that all files of a test worker share. It leaves the clock as it is, too. */

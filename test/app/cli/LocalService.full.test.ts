@@ -97,7 +97,6 @@ describe("a service on local defaults", () => {
       const organizations = yield* cliHere(settings, "organizations", "list", "--json")
       expect(organizations, organizations.stderr).toMatchObject({ code: 0, stderr: "" })
       expect(organizations.json).toEqual([{ id, name: "Local organization" }])
-    },
-    240_000
+    }
   )
 })

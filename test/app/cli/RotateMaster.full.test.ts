@@ -154,55 +154,51 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
     yield* removeSecretsUnder(serviceKey)
   })
 
-  it.scoped(
-    "that is killed in the middle is finished by the next, each secret as it was",
-    function* () {
-      const { sql } = yield* TestService
-      const { id, tenant } = yield* makeDestination()
-      const ids = yield* addSecrets(tenant, id, serviceKey, 5000)
-      const environment = yield* commandSettings(newKey, serviceKey)
-      const child = spawn(process.execPath, [...program("src/app/cli/main.ts"), "keys", "rotate-master"], {
-        env: { PATH: process.env["PATH"] ?? "", ...environment },
-        stdio: "ignore"
+  it.scoped("that is killed in the middle is finished by the next, each secret as it was", function* () {
+    const { sql } = yield* TestService
+    const { id, tenant } = yield* makeDestination()
+    const ids = yield* addSecrets(tenant, id, serviceKey, 5000)
+    const environment = yield* commandSettings(newKey, serviceKey)
+    const child = spawn(process.execPath, [...program("src/app/cli/main.ts"), "keys", "rotate-master"], {
+      env: { PATH: process.env["PATH"] ?? "", ...environment },
+      stdio: "ignore"
+    })
+    yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
+    yield* sql.withTransaction(
+      Effect.gen(function* () {
+        // It comes to this one last, and waits for it: it can't be done before it is killed
+        yield* sql`SELECT 1 FROM payments.endpoint_secrets WHERE id = ${ids.toSorted().at(-1) ?? ""} FOR UPDATE`
+        yield* eventually(
+          "some secrets are moved",
+          Effect.map(underKeys, ({ next = 0 }) => Option.filter(Option.some(next), (count) => count > 0)),
+          240_000
+        )
+        const exited = once(child, "exit")
+        child.kill("SIGKILL")
+        yield* Effect.promise(() => exited)
       })
-      yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
-      yield* sql.withTransaction(
-        Effect.gen(function* () {
-          // It comes to this one last, and waits for it: it can't be done before it is killed
-          yield* sql`SELECT 1 FROM payments.endpoint_secrets WHERE id = ${ids.toSorted().at(-1) ?? ""} FOR UPDATE`
-          yield* eventually(
-            "some secrets are moved",
-            Effect.map(underKeys, ({ next = 0 }) => Option.filter(Option.some(next), (count) => count > 0)),
-            240_000
-          )
-          const exited = once(child, "exit")
-          child.kill("SIGKILL")
-          yield* Effect.promise(() => exited)
-        })
-      )
-      const halfway = yield* underKeys
-      expect(halfway["test"]).toBeGreaterThan(0)
-      expect(halfway["next"]).toBeGreaterThan(0)
+    )
+    const halfway = yield* underKeys
+    expect(halfway["test"]).toBeGreaterThan(0)
+    expect(halfway["next"]).toBeGreaterThan(0)
 
-      const report = yield* rotateMasterKeys({ masterKeys: [newKey, serviceKey], batchSize: 500 }).pipe(
-        Effect.provideService(SqlClient.SqlClient, sql)
-      )
-      expect(report).toMatchObject({ reencrypted: halfway["test"], left: [], unused: ["test"] })
-      expect((yield* underKeys)["test"]).toBeUndefined()
-      const rows = yield* sql<{ id: string; ciphertext: Buffer }>`
+    const report = yield* rotateMasterKeys({ masterKeys: [newKey, serviceKey], batchSize: 500 }).pipe(
+      Effect.provideService(SqlClient.SqlClient, sql)
+    )
+    expect(report).toMatchObject({ reencrypted: halfway["test"], left: [], unused: ["test"] })
+    expect((yield* underKeys)["test"]).toBeUndefined()
+    const rows = yield* sql<{ id: string; ciphertext: Buffer }>`
           SELECT id, ciphertext FROM payments.endpoint_secrets WHERE endpoint_id = ${id} AND retired_at IS NOT NULL`
-      expect(rows).toHaveLength(ids.length)
-      const cipher = yield* Effect.provide(Cipher, Cipher.layer([newKey]))
-      for (const row of rows) {
-        const context = secretContext({ organizationId: tenant.id, environment: "sandbox" }, row.id)
-        const opened = yield* cipher.decrypt({ masterKeyId: "next", ciphertext: row.ciphertext }, context)
-        expect(Redacted.value(opened)).toBe(`whsec_${row.id}`)
-      }
-      yield* removeSecretsUnder(newKey)
-      expect((yield* rotate(serviceKey, newKey)).code).toBe(0)
-    },
-    240_000
-  )
+    expect(rows).toHaveLength(ids.length)
+    const cipher = yield* Effect.provide(Cipher, Cipher.layer([newKey]))
+    for (const row of rows) {
+      const context = secretContext({ organizationId: tenant.id, environment: "sandbox" }, row.id)
+      const opened = yield* cipher.decrypt({ masterKeyId: "next", ciphertext: row.ciphertext }, context)
+      expect(Redacted.value(opened)).toBe(`whsec_${row.id}`)
+    }
+    yield* removeSecretsUnder(newKey)
+    expect((yield* rotate(serviceKey, newKey)).code).toBe(0)
+  })
 
   it.scoped("leaves what it can't read as it is, moves the rest, and fails by saying so", function* () {
     const { id, tenant } = yield* makeDestination()
@@ -232,38 +228,34 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
     yield* removeSecretsUnder(newKey)
   })
 
-  it.scoped(
-    "reports all that it can't read, also to who reads slowly",
-    function* () {
-      const { id, tenant } = yield* makeDestination()
-      // More than what holds it between two processes
-      const unreadable = 4000
-      yield* addSecrets(tenant, id, newKey, unreadable, "elsewhere")
-      const environment = yield* commandSettings(serviceKey, newKey)
-      const child = spawn(process.execPath, [...program("src/app/cli/main.ts"), "keys", "rotate-master", "--json"], {
-        env: { PATH: process.env["PATH"] ?? "", ...environment },
-        stdio: ["ignore", "pipe", "pipe"]
-      })
-      yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
-      const exited = once(child, "exit")
-      let told = ""
-      child.stderr.on("data", (chunk: Buffer) => {
-        told += chunk.toString()
-      })
-      yield* eventually(
-        "its last word",
-        Effect.sync(() => Option.liftPredicate(told, (text) => text.includes("Not everything"))),
-        240_000
-      )
-      // Until it ends, or waits for its reader
-      yield* Effect.promise(() => Promise.race([exited, sleep(1000)]))
-      const report: unknown = JSON.parse(yield* Effect.promise(() => text(child.stdout)))
-      expect(report).toMatchObject({ unreadable: expect.toSatisfy((all) => all.length === unreadable) })
-      expect(yield* Effect.promise(() => exited)).toEqual([1, null])
-      yield* removeSecretsUnder(newKey)
-    },
-    240_000
-  )
+  it.scoped("reports all that it can't read, also to who reads slowly", function* () {
+    const { id, tenant } = yield* makeDestination()
+    // More than what holds it between two processes
+    const unreadable = 4000
+    yield* addSecrets(tenant, id, newKey, unreadable, "elsewhere")
+    const environment = yield* commandSettings(serviceKey, newKey)
+    const child = spawn(process.execPath, [...program("src/app/cli/main.ts"), "keys", "rotate-master", "--json"], {
+      env: { PATH: process.env["PATH"] ?? "", ...environment },
+      stdio: ["ignore", "pipe", "pipe"]
+    })
+    yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
+    const exited = once(child, "exit")
+    let told = ""
+    child.stderr.on("data", (chunk: Buffer) => {
+      told += chunk.toString()
+    })
+    yield* eventually(
+      "its last word",
+      Effect.sync(() => Option.liftPredicate(told, (text) => text.includes("Not everything"))),
+      240_000
+    )
+    // Until it ends, or waits for its reader
+    yield* Effect.promise(() => Promise.race([exited, sleep(1000)]))
+    const report: unknown = JSON.parse(yield* Effect.promise(() => text(child.stdout)))
+    expect(report).toMatchObject({ unreadable: expect.toSatisfy((all) => all.length === unreadable) })
+    expect(yield* Effect.promise(() => exited)).toEqual([1, null])
+    yield* removeSecretsUnder(newKey)
+  })
 
   it.scoped("overwrites nothing that changed meanwhile", function* () {
     const { sql } = yield* TestService

@@ -75,8 +75,7 @@ describe("without its database the service", () => {
       expect(list.json["data"]).toEqual([])
       expect((yield* request("POST", "/webhooks/provider", signedNotification())).status).toBe(200)
       expect(log.filter(({ level }) => level === "ERROR")).toEqual([])
-    },
-    60_000
+    }
   )
 
   it.scopedLive("never answers 500 while its connections are cut", function* () {

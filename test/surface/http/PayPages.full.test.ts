@@ -123,8 +123,7 @@ onService()(`checkout pages in a browser${browserNote}`, (it) => {
           data: { amount_total: 3000, price_ids: [price["id"]], product_ids: [product["id"]] }
         })
         expect(other?.received).toEqual([])
-      },
-      60_000
+      }
     )
 
     it.scoped.skipIf(!hasBrowser)("a refused quantity is said at its field, which keeps what was typed", function* () {

@@ -59,42 +59,38 @@ onSharedService("the packages of a service", (it) => {
     }
   })
 
-  it.scoped(
-    "are installed by the line that is shown, with nothing else, and run",
-    function* () {
-      const { baseUrl, organization } = yield* TestService
-      const project = yield* Effect.acquireRelease(
-        Effect.sync(() => mkdtempSync(join(tmpdir(), "connected-payments-install-"))),
-        (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
-      )
-      const urls = (yield* listed).map(({ url }) => new URL(new URL(url).pathname, baseUrl).href)
-      writeFileSync(join(project, "package.json"), JSON.stringify({ name: "shop", private: true, type: "module" }))
-      // A registry that answers nothing: none is asked, except for the versions of the client's optional peers, which
-      // test/package looks at
-      const nowhere = { npm_config_registry: "http://127.0.0.1:9", npm_config_legacy_peer_deps: "true" }
-      const env = { ...process.env, ...nowhere, npm_config_audit: "false" }
-      yield* Effect.promise(() => run("npm", ["install", ...urls], { cwd: project, env }))
-      const names = readdirSync(join(project, "node_modules")).filter((name) => !name.startsWith("."))
-      expect(names).toEqual(["connected-payments-cli", "connected-payments-client", "connected-payments-webhooks"])
-      const imports = `import { verifyWebhook } from "connected-payments-webhooks"
+  it.scoped("are installed by the line that is shown, with nothing else, and run", function* () {
+    const { baseUrl, organization } = yield* TestService
+    const project = yield* Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "connected-payments-install-"))),
+      (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
+    )
+    const urls = (yield* listed).map(({ url }) => new URL(new URL(url).pathname, baseUrl).href)
+    writeFileSync(join(project, "package.json"), JSON.stringify({ name: "shop", private: true, type: "module" }))
+    // A registry that answers nothing: none is asked, except for the versions of the client's optional peers, which
+    // test/package looks at
+    const nowhere = { npm_config_registry: "http://127.0.0.1:9", npm_config_legacy_peer_deps: "true" }
+    const env = { ...process.env, ...nowhere, npm_config_audit: "false" }
+    yield* Effect.promise(() => run("npm", ["install", ...urls], { cwd: project, env }))
+    const names = readdirSync(join(project, "node_modules")).filter((name) => !name.startsWith("."))
+    expect(names).toEqual(["connected-payments-cli", "connected-payments-client", "connected-payments-webhooks"])
+    const imports = `import { verifyWebhook } from "connected-payments-webhooks"
         import { makeFetchClient } from "connected-payments-client/openapi"
         const { baseUrl, organization: { id, testKey } } = ${JSON.stringify({ baseUrl, organization })}
         const { data } = await makeFetchClient({ baseUrl, organizationId: id, apiKey: testKey }).get("/provider/products")
         console.log(typeof verifyWebhook, Array.isArray(data))`
-      const imported = yield* Effect.promise(() =>
-        run(process.execPath, ["--input-type=module", "-e", imports], { cwd: project })
-      )
-      expect(imported.stdout.trim()).toBe("function true")
-      const triggered = yield* Effect.promise(() =>
-        run("npx", ["--no", "connected-payments", "--", "trigger", "payment.succeeded", "--url", baseUrl], {
-          cwd: project,
-          env: { ...env, CONNECTED_PAYMENTS_API_KEY: organization.testKey }
-        })
-      )
-      expect(triggered.stdout).toContain("payment.succeeded")
-    },
-    120_000
-  )
+    const imported = yield* Effect.promise(() =>
+      run(process.execPath, ["--input-type=module", "-e", imports], { cwd: project })
+    )
+    expect(imported.stdout.trim()).toBe("function true")
+    const triggered = yield* Effect.promise(() =>
+      run("npx", ["--no", "connected-payments", "--", "trigger", "payment.succeeded", "--url", baseUrl], {
+        cwd: project,
+        env: { ...env, CONNECTED_PAYMENTS_API_KEY: organization.testKey }
+      })
+    )
+    expect(triggered.stdout).toContain("payment.succeeded")
+  })
 
   it.effect("that are not there are a 404 that names those that are, and other methods a 405", function* () {
     const { request } = yield* TestService
