@@ -225,7 +225,7 @@ export interface WebhookTarget {
 }
 
 /** Whether the platform may still act for a connected account; an account without this record is connected. */
-export interface Connection {
+export interface PlatformAccess {
   readonly account: string
   readonly revoked: boolean
 }
@@ -291,7 +291,7 @@ export interface Records {
   readonly balance_transaction: BalanceTransaction
   readonly payout: Payout
   readonly payout_contents: PayoutContents
-  readonly connection: Connection
+  readonly connection: PlatformAccess
   readonly account_link: AccountLink
   readonly onboarding_visit: OnboardingVisit
   readonly authorization: Authorization

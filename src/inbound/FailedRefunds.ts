@@ -20,7 +20,7 @@ const unreachableFor = "5 minutes"
 const refusedFor = "1 hour"
 
 /** Several notifications may be about one refund, in any order, and each may be repeated. */
-export const makeTakeRefundNews = Effect.map(
+export const makeRecordFailedRefund = Effect.map(
   makeFailedRefundsRepo,
   (repo) =>
     (
@@ -104,7 +104,7 @@ export const failedRefundsLayer: Layer.Layer<never, never, FailedRefunds | SqlCl
 )
 
 /** The refunds that a mail is about, at least one. */
-export interface FailedRefundsTold extends Tenant {
+export interface NotifiedRefunds extends Tenant {
   readonly refunds: ReadonlyArray<FailedRefund>
 }
 
@@ -116,7 +116,7 @@ const lineOf = ({ amount, chargeId, currency, paymentId, reason, refundId, statu
   }`
 
 export const failedRefundsMail = (
-  { environment, organizationId, refunds }: FailedRefundsTold,
+  { environment, organizationId, refunds }: NotifiedRefunds,
   { publicUrl, to }: { readonly to: string; readonly publicUrl: string }
 ): Mail => {
   const some = refunds.length === 1 ? "A refund" : `${refunds.length} refunds`

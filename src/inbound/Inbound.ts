@@ -36,10 +36,10 @@ import {
   unreadable,
   untilDecided
 } from "./Decision.ts"
-import { makeTakeRefundNews } from "./FailedRefunds.ts"
+import { makeRecordFailedRefund } from "./FailedRefunds.ts"
 import type { ReceiptOutcome, Unreadable } from "./Receipt.ts"
 import { makeReceiptsRepo, type TenantChanged } from "./ReceiptsRepo.ts"
-import { isAccountNews, type Notification, parseThinNotification, thinDeauthorization } from "./ThinNotification.ts"
+import { isAccountUpdate, type Notification, parseThinNotification, thinDeauthorization } from "./ThinNotification.ts"
 
 /** An unreadable part, with the known facts about its notification. */
 interface UnreadableReport extends Unreadable {
@@ -108,7 +108,7 @@ const makeParts = Effect.gen(function* () {
   const receipts = yield* makeReceiptsRepo(yield* LocalHandOff)
   const { decide } = yield* makeEnrichment
   const accountReports = yield* makeAccountReports
-  const takeRefundNews = yield* makeTakeRefundNews
+  const recordFailedRefund = yield* makeRecordFailedRefund
   return {
     sql,
     provider,
@@ -120,7 +120,7 @@ const makeParts = Effect.gen(function* () {
     receipts,
     decide,
     accountReports,
-    takeRefundNews
+    recordFailedRefund
   }
 })
 
@@ -353,7 +353,7 @@ const make = Effect.gen(function* () {
               ? parts.accountReports.receive(base, event, context)
               : topic === "refund"
                 ? // Recorded before the receipt is stored: if that fails, the provider sends it again
-                  Effect.flatMap(parts.takeRefundNews(base.environment, event, context), (decision) =>
+                  Effect.flatMap(parts.recordFailedRefund(base.environment, event, context), (decision) =>
                     storing.store(base, decision, context.version)
                   )
                 : Effect.zipRight(recordSale(parts, base, event, context), takeSnapshot(base, event, context))
@@ -366,11 +366,11 @@ const make = Effect.gen(function* () {
       handlingOf: (thin) => ({
         apiVersion: null,
         deauthorizes: thin.type === thinDeauthorization,
-        isOfAccount: isAccountNews(thin.type) || thin.type === thinDeauthorization,
+        isOfAccount: isAccountUpdate(thin.type) || thin.type === thinDeauthorization,
         sold: null,
         mayUseCache: false,
         handle: (base, context) =>
-          isAccountNews(thin.type)
+          isAccountUpdate(thin.type)
             ? parts.accountReports.receive(base, thin, context)
             : storing.store(base, nothing("ignored", context), null)
       })

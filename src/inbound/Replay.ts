@@ -12,7 +12,7 @@ import { transaction } from "../platform/storage/Database.ts"
 import { makeAccountReports } from "./AccountReports.ts"
 import type { InboundContext } from "./ContextStatement.ts"
 import { type Decision, type Fetched, makeEnrichment, nothing, untilDecided } from "./Decision.ts"
-import { makeTakeRefundNews } from "./FailedRefunds.ts"
+import { makeRecordFailedRefund } from "./FailedRefunds.ts"
 import { type Receipt, type Replay, ReplayRefused } from "./Receipt.ts"
 import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
@@ -69,10 +69,10 @@ const makeParts = Effect.gen(function* () {
   const records = yield* makeReceiptRecordsRepo
   const { decide } = yield* makeEnrichment
   const accountReports = yield* makeAccountReports
-  const takeRefundNews = yield* makeTakeRefundNews
+  const recordFailedRefund = yield* makeRecordFailedRefund
   const record = (tenant: Tenant, author: Author, providerEventId: string) =>
     audit({ ...tenant, author, action: "receipt.replayed", targetType: "receipt", targetId: providerEventId })
-  return { sql, provider, accounts, audit, receipts, records, decide, accountReports, takeRefundNews, record }
+  return { sql, provider, accounts, audit, receipts, records, decide, accountReports, recordFailedRefund, record }
 })
 
 type Parts = Effect.Effect.Success<typeof makeParts>
@@ -167,7 +167,7 @@ const makeStores = ({ receipts, record, records }: Parts) => {
 }
 
 const makeReplaySnapshot = (
-  { decide, provider: { reader }, receipts, sql, takeRefundNews }: Parts,
+  { decide, provider: { reader }, receipts, sql, recordFailedRefund }: Parts,
   contextOf: ReturnType<typeof makeContextOf>
 ) => {
   /** In a transaction: decides again, since the context may have changed during the call to the provider. */
@@ -193,7 +193,7 @@ const makeReplaySnapshot = (
     store: Store
   ) {
     if (reader.topicOf(event.type) === "refund") {
-      yield* Effect.flatMap(takeRefundNews(source.environment, event, context), requireReadable)
+      yield* Effect.flatMap(recordFailedRefund(source.environment, event, context), requireReadable)
     }
     return yield* untilDecided((fetched) => transaction(sql)(decideAndStore(source, event, store, fetched)))
   })

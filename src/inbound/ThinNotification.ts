@@ -64,7 +64,7 @@ export const parseThinNotification = (input: unknown): Either.Either<Notificatio
   })
 
 /** Whether an account's status may have changed after this thin type, of the provider's first or second API. */
-export const isAccountNews = (type: string): boolean =>
+export const isAccountUpdate = (type: string): boolean =>
   type === "v1.account.updated" || type === "v1.capability.updated" || /^v2\.core\.account(\.|\[)/.test(type)
 
 /** The provider's thin type for an account that revoked our access. */

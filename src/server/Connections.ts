@@ -105,18 +105,18 @@ const networkOf = (mapped: string): string => {
   return `${network.join(":")}::/64`
 }
 
-export interface Exchange {
+interface HttpCall {
   readonly request: IncomingMessage
   readonly response: ServerResponse
 }
 
 /** A connection with its requests: one is being answered, the others wait. */
-export interface Connection {
+interface ClientConnection {
   readonly socket: Socket
   /** Undefined for a trusted proxy's connection. */
   readonly owner: string | undefined
-  current: Exchange | undefined
-  waiting: Array<Exchange>
+  current: HttpCall | undefined
+  waiting: Array<HttpCall>
   /** When its current answer was first seen to have begun; 0 before. */
   answeringSince: number
   ending: boolean
@@ -125,10 +125,10 @@ export interface Connection {
 }
 
 /** Whether an answer is complete and handed to the operating system. */
-export const isOver = ({ response }: Exchange): boolean => response.writableFinished || response.destroyed
+export const isOver = ({ response }: HttpCall): boolean => response.writableFinished || response.destroyed
 
 /** Whether no request is being answered on a connection. */
-export const isIdle = ({ current }: Connection): boolean => current === undefined || isOver(current)
+export const isIdle = ({ current }: ClientConnection): boolean => current === undefined || isOver(current)
 
 /** The owner of a connection: an address, or a whole IPv6 network; none if it is a trusted proxy's. */
 const ownerOf = ({ remoteAddress }: Socket, proxies: TrustedProxies): string | undefined =>
@@ -136,7 +136,7 @@ const ownerOf = ({ remoteAddress }: Socket, proxies: TrustedProxies): string | u
 
 /** The open connections of a server, oldest first: at most `limit`, and at most half of them of one owner. */
 export class ConnectionTable {
-  private readonly connections = new Map<Socket, Connection>()
+  private readonly connections = new Map<Socket, ClientConnection>()
   private readonly owned = new Map<string, number>()
   private readonly limit: number
   private readonly share: number
@@ -152,23 +152,23 @@ export class ConnectionTable {
     return this.connections.size
   }
 
-  get(socket: Socket): Connection | undefined {
+  get(socket: Socket): ClientConnection | undefined {
     return this.connections.get(socket)
   }
 
-  values(): IterableIterator<Connection> {
+  values(): IterableIterator<ClientConnection> {
     return this.connections.values()
   }
 
-  busy(): ReadonlyArray<Connection> {
+  busy(): ReadonlyArray<ClientConnection> {
     return [...this.connections.values()].filter((connection) => !isIdle(connection))
   }
 
   /** Adds a connection until it closes; closes the oldest idle one if necessary; undefined if there is no room. */
-  add(socket: Socket): Connection | undefined {
+  add(socket: Socket): ClientConnection | undefined {
     const owner = ownerOf(socket, this.trustedProxies)
     if (!this.hasRoom(owner)) return undefined
-    const connection: Connection = {
+    const connection: ClientConnection = {
       socket,
       owner,
       current: undefined,
@@ -183,7 +183,7 @@ export class ConnectionTable {
     return connection
   }
 
-  private forget(connection: Connection): void {
+  private forget(connection: ClientConnection): void {
     connection.waiting = []
     if (!this.connections.delete(connection.socket) || connection.owner === undefined) return
     const left = (this.owned.get(connection.owner) ?? 1) - 1
@@ -200,7 +200,7 @@ export class ConnectionTable {
   }
 
   /** Makes room: closes the oldest connection without a request under way. */
-  private closeIdle(isMeant: (connection: Connection) => boolean): boolean {
+  private closeIdle(isMeant: (connection: ClientConnection) => boolean): boolean {
     for (const connection of this.connections.values()) {
       if (isIdle(connection) && isMeant(connection)) {
         this.forget(connection)
@@ -296,7 +296,7 @@ export interface DrainOptions {
   readonly timeout: Duration.Duration
 }
 
-export interface Connections {
+export interface ClientConnections {
   /** Serves requests one at a time per connection, in their order. */
   readonly serve: (listener: RequestListener) => RequestListener
   /**
@@ -331,15 +331,15 @@ const open = (table: ConnectionTable, socket: Socket, onFull: () => void): void 
   })
 }
 
-const endSoon = (connection: Connection): void => {
+const endSoon = (connection: ClientConnection): void => {
   connection.ending = true
   connection.endsAt = performance.now() + Duration.toMillis(refusalTimeout)
 }
 
 /** Refuses the current request, which has not arrived completely. */
 const refuseCurrent = (
-  connection: Connection,
-  { request, response }: Exchange,
+  connection: ClientConnection,
+  { request, response }: HttpCall,
   error: UnreadableRequest | null
 ): void => {
   endSoon(connection)
@@ -352,8 +352,8 @@ const refuseCurrent = (
   if (!request.emit(bodyRefused, error)) writeRefusal(connection.socket, error, request.url ?? "")
 }
 
-/** Refuses an unreadable request with the last answer of its connection; see `Connections.refuse`. */
-const refuseLast = (connection: Connection, error: UnreadableRequest | null, target: string): void => {
+/** Refuses an unreadable request with the last answer of its connection; see `ClientConnections.refuse`. */
+const refuseLast = (connection: ClientConnection, error: UnreadableRequest | null, target: string): void => {
   if (connection.ending) return
   const { current, socket } = connection
   if (current === undefined || isOver(current)) {
@@ -398,7 +398,7 @@ const stalled = (table: ConnectionTable, socket: Socket): void => {
  * Whether an answer is an event stream whose reader has read everything so far. Such an answer has no end, so its
  * timeout counts from when the reader was last up to date.
  */
-const isUpToDate = ({ request, response }: Exchange): boolean =>
+const isUpToDate = ({ request, response }: HttpCall): boolean =>
   response.writableLength === 0 && isEventStream(request.url ?? "")
 
 /** Closes the connections past their deadline, and those whose answer takes too long. */
@@ -415,13 +415,13 @@ const sweep = (table: ConnectionTable, answerTimeout: Duration.Duration): void =
   }
 }
 
-const begin = (connection: Connection, exchange: Exchange, listener: RequestListener): void => {
+const begin = (connection: ClientConnection, exchange: HttpCall, listener: RequestListener): void => {
   connection.current = exchange
   connection.answeringSince = 0
   listener(exchange.request, exchange.response)
 }
 
-const beginNext = (connection: Connection, listener: RequestListener): void => {
+const beginNext = (connection: ClientConnection, listener: RequestListener): void => {
   // After the last answer of a connection, no request can be answered
   const next = connection.socket.writable ? connection.waiting.shift() : undefined
   if (next === undefined) return
@@ -430,7 +430,7 @@ const beginNext = (connection: Connection, listener: RequestListener): void => {
   begin(connection, next, listener)
 }
 
-const wait = (connection: Connection, current: Exchange, exchange: Exchange, listener: RequestListener): void => {
+const wait = (connection: ClientConnection, current: HttpCall, exchange: HttpCall, listener: RequestListener): void => {
   const waiting = connection.waiting.push(exchange)
   if (waiting === 1) current.response.once("close", () => beginNext(connection, listener))
   if (waiting >= maxWaiting) connection.socket.pause()
@@ -454,7 +454,11 @@ interface Serving {
   readonly onNoRoom: () => void
 }
 
-const admitBody = ({ bodies, onNoRoom, trustedProxies }: Serving, connection: Connection, exchange: Exchange): void => {
+const admitBody = (
+  { bodies, onNoRoom, trustedProxies }: Serving,
+  connection: ClientConnection,
+  exchange: HttpCall
+): void => {
   const { request, response } = exchange
   const { headers, socket } = request
   if (headers["content-length"] === undefined && headers["transfer-encoding"] === undefined) return
@@ -546,7 +550,7 @@ export const boundConnections = (
   server: Server,
   { answerTimeout, connectionLimit, trustedProxies }: ConnectionBounds,
   onFull: (refused: "connection" | "body") => void
-): Connections => {
+): ClientConnections => {
   const table = new ConnectionTable(connectionLimit, trustedProxies)
   const drain: Drain = { ending: false, late: false }
   const onNoRoom = () => onFull("body")

@@ -11,7 +11,7 @@ import { HeadersTooLarge, PayloadTooLarge, RequestTimeout, ValidationFailed } fr
 import { Stopping } from "../platform/kit/Request.ts"
 import type { TrustedProxies } from "../platform/settings/Forms.ts"
 import type { UnreadableRequest } from "./Body.ts"
-import { boundConnections, type ConnectionBounds, type Connections } from "./Connections.ts"
+import { boundConnections, type ClientConnections, type ConnectionBounds } from "./Connections.ts"
 import { type DirectListener, DirectListeners } from "./DirectListeners.ts"
 
 /** Node's HTTP server, with bounds on what a client can make it hold, and for how long. */
@@ -58,7 +58,7 @@ const targetOf = (error: unknown): string => {
   return Buffer.isBuffer(packet) ? (/^[A-Z]+ (\S+)/.exec(packet.toString("latin1", 0, 256))?.[1] ?? "") : ""
 }
 
-const answerClientErrors = (server: Server, { refuse }: Connections): void => {
+const answerClientErrors = (server: Server, { refuse }: ClientConnections): void => {
   const refuseOn = (socket: Duplex, error: unknown): void => {
     if (socket instanceof Socket) refuse(socket, refusalOf(error), targetOf(error))
     else socket.destroy()
@@ -229,7 +229,7 @@ const stopListening = (server: Server): void => {
  */
 const drain = async (
   server: Server,
-  connections: Connections,
+  connections: ClientConnections,
   stopping: Stopping["Type"],
   { shutdownDelay, shutdownTimeout }: ServerOptions,
   runtime: Runtime.Runtime<never>

@@ -97,7 +97,7 @@ const parameterOf = (key: string, field: Schema.Struct.Field, argument: string |
   }
 }
 
-interface Taking<A, I> {
+interface CommandInput<A, I> {
   readonly argument?: string
   readonly input: Schema.Schema<A, I> & { readonly fields: Schema.Struct.Fields }
 }
@@ -118,7 +118,7 @@ export const process = <A, I, E>({
   input,
   run,
   ...synopsis
-}: Synopsis & Taking<A, I> & { readonly run: (input: A) => Effect.Effect<void, E> }): Command => {
+}: Synopsis & CommandInput<A, I> & { readonly run: (input: A) => Effect.Effect<void, E> }): Command => {
   const parameters = Object.entries(input.fields).map(([key, field]) => parameterOf(key, field, argument))
   return {
     ...synopsis,
@@ -150,7 +150,7 @@ export const command = <A, I, E, R, E2>({
   services,
   ...taking
 }: Synopsis &
-  Taking<A, I> & {
+  CommandInput<A, I> & {
     readonly services: Layer.Layer<R, E2>
     readonly run: (input: A) => Effect.Effect<Shown, E, R>
   }): Command => {

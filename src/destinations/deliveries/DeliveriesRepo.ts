@@ -48,7 +48,7 @@ export interface WantedOfEvent {
   readonly conditions: ReadonlyArray<Statement.Fragment>
 }
 
-export interface Dangling {
+export interface MissingReferences {
   readonly id: string
   readonly delivery: boolean
   readonly event: boolean
@@ -298,7 +298,7 @@ const upkeep = ({ keepFor, removeRecords, resendSql, sql }: Parts) => ({
     (rows) => rows.length
   ),
 
-  dangling: sql<Dangling>`
+  dangling: sql<MissingReferences>`
     SELECT id, delivery, event, endpoint FROM (
       SELECT q.id,
         (SELECT 1 FROM payments.deliveries d WHERE d.organization_id = q.organization_id

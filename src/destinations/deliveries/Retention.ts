@@ -5,7 +5,7 @@ import { orUnavailable, sessionClient } from "../../platform/storage/Database.ts
 import { addDays, noteWaitingDays, removeDays } from "../../platform/storage/DayPartitions.ts"
 import { makeEventReplaysRepo } from "../event-replays/EventReplaysRepo.ts"
 import { makeRecoveriesRepo } from "../recoveries/RecoveriesRepo.ts"
-import { type Dangling, makeDeliveriesRepo } from "./DeliveriesRepo.ts"
+import { type MissingReferences, makeDeliveriesRepo } from "./DeliveriesRepo.ts"
 
 export interface RetentionOptions {
   /** How long finished deliveries, and payloads that no delivery needs, are kept (contract 9.6). */
@@ -50,9 +50,9 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
 const idsNamed = 5
 
 /** The statements should prevent these, but no foreign keys enforce it. */
-const reportDangling = Effect.fnUntraced(function* (dangling: ReadonlyArray<Dangling>) {
+const reportDangling = Effect.fnUntraced(function* (dangling: ReadonlyArray<MissingReferences>) {
   if (dangling.length === 0) return
-  const count = (part: keyof Omit<Dangling, "id">) => dangling.filter((one) => one[part]).length
+  const count = (part: keyof Omit<MissingReferences, "id">) => dangling.filter((one) => one[part]).length
   yield* Effect.logError(
     "Waiting deliveries lack what they refer to, and can't be sent: restore it from a backup"
   ).pipe(

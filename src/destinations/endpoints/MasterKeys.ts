@@ -38,7 +38,7 @@ export interface LeftUnderKey {
 }
 
 /** A ciphertext that its master key does not decrypt: it was altered, or the id belongs to other key bytes. */
-export interface Unreadable {
+export interface UnreadableCiphertext {
   readonly kind: EncryptedKind
   /** Null for a key of the installation. */
   readonly organizationId: string | null
@@ -51,7 +51,7 @@ export interface RotationReport {
   readonly current: string
   readonly reencrypted: number
   readonly left: ReadonlyArray<LeftUnderKey>
-  readonly unreadable: ReadonlyArray<Unreadable>
+  readonly unreadable: ReadonlyArray<UnreadableCiphertext>
   /** Ids of given keys that are no longer used. */
   readonly unused: ReadonlyArray<string>
 }
@@ -83,7 +83,7 @@ const makeRotation = Effect.fnUntraced(function* (options: RotationOptions) {
       const { ciphertext } = yield* cipher.encrypt(yield* cipher.decrypt(row, context), context)
       return { row, fresh: ciphertext }
     }).pipe(
-      Effect.mapError((): Unreadable => {
+      Effect.mapError((): UnreadableCiphertext => {
         const { environment, masterKeyId, organizationId } = row
         const whose = of.ofTenants ? { organizationId, environment } : { organizationId: null, environment: null }
         return { kind: of.kind, ...whose, masterKeyId }
@@ -92,7 +92,7 @@ const makeRotation = Effect.fnUntraced(function* (options: RotationOptions) {
     )
 
   const movePass = Effect.fnUntraced(function* (of: (typeof tables)[number], total: number) {
-    const unreadable: Array<Unreadable> = []
+    const unreadable: Array<UnreadableCiphertext> = []
     let reencrypted = 0
     let after: EncryptedRow | undefined
     while (true) {
@@ -122,7 +122,7 @@ const makeRotation = Effect.fnUntraced(function* (options: RotationOptions) {
   const moveTable = Effect.fnUntraced(function* (of: (typeof tables)[number]) {
     let left = yield* leftOf(of)
     let reencrypted = 0
-    let unreadable: ReadonlyArray<Unreadable> = []
+    let unreadable: ReadonlyArray<UnreadableCiphertext> = []
     for (let pass = 0; pass < maxPasses && movable(left) > unreadable.length; pass++) {
       const moved = yield* movePass(of, movable(left))
       reencrypted += moved.reencrypted

@@ -1,7 +1,7 @@
 import type { SqlClient, Statement } from "@effect/sql"
 import { boundaryAt } from "../../platform/kit/Ids.ts"
 import { chargeOf, hasPayment, isRefundOfCharge, paymentOf } from "../../platform/storage/EventIndexes.ts"
-import { resentWithin, type Stretch, slotMillis } from "./Slots.ts"
+import { resentWithin, slotMillis, type TimeRange } from "./Slots.ts"
 
 /**
  * Deliveries whose counts may still change after their slot was settled: an endpoint's deliveries of one slot, or a
@@ -104,8 +104,8 @@ export const lookAgain = (sql: SqlClient.SqlClient, most = mostDeliveries) => sq
   SELECT count(*)::int AS looked FROM judged`
 
 /**
- * The statements that count a stretch of time for all tenants, and those that settle a slot. They need `alongIndex`:
- * rows are then read in id order along the primary key, from the first of the stretch to the last, and not along
+ * The statements that count a range of time for all tenants, and those that settle a slot. They need `alongIndex`:
+ * rows are then read in id order along the primary key, from the first of the range to the last, and not along
  * another index that also begins with the tenant but covers the whole day.
  */
 
@@ -176,7 +176,7 @@ const dayOf = (slot: number): string => iso(slot).slice(0, 10)
 
 const counting = (sql: SqlClient.SqlClient, workspaces: Statement.Fragment) => ({
   /** Counts payments, without synthetic tests. Returns how many events were counted. */
-  payments: (pass: Pass, { from, slot, until }: Stretch) => sql<{ readonly counted: number }>`
+  payments: (pass: Pass, { from, slot, until }: TimeRange) => sql<{ readonly counted: number }>`
     WITH said AS (
       SELECT w.organization_id, w.environment, e.id, e.type,
         CASE e.type WHEN 'payment.succeeded' THEN ${sql.literal(numberIn("e.data", "amount_received"))}
@@ -236,7 +236,7 @@ const counting = (sql: SqlClient.SqlClient, workspaces: Statement.Fragment) => (
     )
     SELECT COALESCE(sum(count), 0)::float8 AS counted FROM counted`,
 
-  deliveries: (pass: Pass, { from, slot, until }: Stretch) => sql<{ readonly counted: number }>`
+  deliveries: (pass: Pass, { from, slot, until }: TimeRange) => sql<{ readonly counted: number }>`
     WITH counted AS MATERIALIZED (
       SELECT w.organization_id, w.environment, d.endpoint_id,
         count(*) FILTER (WHERE d.state = 'delivered') AS delivered,

@@ -10,9 +10,9 @@ import { preferReplica } from "../../platform/storage/ReadReplica.ts"
 import type { PaymentDay } from "./Api.ts"
 import type { Pass } from "./CountStatements.ts"
 import { makeDailyCountsRepo, type PaymentRow } from "./DailyCountsRepo.ts"
-import { countedUntil, firstStretch, type Position, type Stretch, secondStretch, slotMillis } from "./Slots.ts"
+import { countedUntil, firstRange, type Position, secondRange, slotMillis, type TimeRange } from "./Slots.ts"
 
-/** The target time of a statement, in milliseconds: if one takes longer, further stretches are shorter. */
+/** The target time of a statement, in milliseconds: if one takes longer, further ranges are shorter. */
 const longStatement = 1000
 
 const shortestStretch = 5000
@@ -29,24 +29,24 @@ const makeCount = Effect.gen(function* () {
   const repo = yield* makeDailyCountsRepo
   let longest = slotMillis
 
-  const count = Effect.fnUntraced(function* (pass: Pass, stretch: Stretch & Position) {
-    const counted = [...(yield* repo.payments(pass, stretch)), ...(yield* repo.deliveries(pass, stretch))]
-    yield* repo.moveTo(pass, stretch)
+  const count = Effect.fnUntraced(function* (pass: Pass, range: TimeRange & Position) {
+    const counted = [...(yield* repo.payments(pass, range)), ...(yield* repo.deliveries(pass, range))]
+    yield* repo.moveTo(pass, range)
     return counted.reduce((sum, row) => sum + row.counted, 0)
   })
 
-  /** Counts the next stretch of a pass. Returns how many rows; undefined if it is not time yet. */
+  /** Counts the next range of a pass. Returns how many rows; undefined if it is not time yet. */
   const step = (pass: Pass): Effect.Effect<number | undefined, SqlError.SqlError> =>
     transaction(sql)(
       Effect.gen(function* () {
         const { first, now, second } = yield* repo.lockedProgress
-        const stretch = pass === 1 ? firstStretch(first, second, now, longest) : secondStretch(second, now, longest)
-        if (stretch === undefined) return undefined
+        const range = pass === 1 ? firstRange(first, second, now, longest) : secondRange(second, now, longest)
+        if (range === undefined) return undefined
         yield* alongIndex(sql)
-        const counted = yield* count(pass, stretch)
-        if (pass === 2 && stretch.until === stretch.slot + slotMillis) {
-          yield* repo.settlePayments(stretch.slot)
-          yield* repo.settleDeliveries(stretch.slot)
+        const counted = yield* count(pass, range)
+        if (pass === 2 && range.until === range.slot + slotMillis) {
+          yield* repo.settlePayments(range.slot)
+          yield* repo.settleDeliveries(range.slot)
         }
         return counted
       })
@@ -59,7 +59,7 @@ const makeCount = Effect.gen(function* () {
     )
   )
 
-  /** Adapts the length of stretches to how long their counts take, failed ones included: they may have timed out. */
+  /** Adapts the length of ranges to how long their counts take, failed ones included: they may have timed out. */
   const inTime = (work: Effect.Effect<number | undefined, SqlError.SqlError>) =>
     Effect.suspend(() => {
       const startedAt = performance.now()

@@ -5,7 +5,7 @@ import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
 import type { DeliveryDay } from "./Api.ts"
 import { lookAgain, makeCountStatements, type Pass } from "./CountStatements.ts"
-import { keptDays, type Position, type Stretch } from "./Slots.ts"
+import { keptDays, type Position, type TimeRange } from "./Slots.ts"
 
 const rememberedRefunds = "400 days"
 
@@ -73,7 +73,7 @@ export const makeDailyCountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     /** Reads the progress and locks it until the end of the transaction, so that only one process counts. */
     lockedProgress: progress("FOR UPDATE"),
 
-    moveTo: (pass: Pass, { since, until }: Stretch & Position) => sql`
+    moveTo: (pass: Pass, { since, until }: TimeRange & Position) => sql`
       UPDATE payments.count_passes
       SET since = ${new Date(since).toISOString()}::timestamptz, until = ${new Date(until).toISOString()}::timestamptz
       WHERE pass = ${pass}::smallint`,

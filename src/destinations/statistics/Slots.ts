@@ -30,8 +30,8 @@ export const keptDays = 90
 
 export const slotOf = (millis: number): number => Math.floor(millis / slotMillis) * slotMillis
 
-/** A stretch of time to count, within one slot: all in Unix milliseconds. */
-export interface Stretch {
+/** A range of time to count, within one slot: all in Unix milliseconds. */
+export interface TimeRange {
   readonly slot: number
   readonly from: number
   /** Exclusive. */
@@ -45,12 +45,12 @@ export interface Position {
 }
 
 /** Never one that is already settled. `since` is where the uninterrupted count begins. */
-export const firstStretch = (
+export const firstRange = (
   { since, until: counted }: Position,
   settled: Position,
   now: number,
   most: number
-): (Stretch & Position) | undefined => {
+): (TimeRange & Position) | undefined => {
   const end = now - firstAfter
   const begin = Math.max(counted, settled.until)
   const isFarBehind = end - begin > skippedFrom
@@ -61,11 +61,11 @@ export const firstStretch = (
   return { slot, from, until, since: from === counted ? since : from }
 }
 
-export const secondStretch = (
+export const secondRange = (
   { since, until }: Position,
   now: number,
   most: number
-): (Stretch & Position) | undefined => {
+): (TimeRange & Position) | undefined => {
   // There may have been no counting for that long, if only a part of the service ran, for a team's own events
   const from = Math.max(until, slotOf(now - (keptDays + 1) * 24 * 60 * 60 * 1000))
   const slot = slotOf(from)

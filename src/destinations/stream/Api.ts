@@ -5,7 +5,7 @@ import { errorSchema, RateLimitExceeded, TestEnvironmentRequired } from "../../p
 import { BooleanFromQuery, optional, strict } from "../../platform/kit/Request.ts"
 import { integrationGet, integrationGroup } from "../endpoints/Integrations.ts"
 
-export const StreamPlace = text({
+export const StreamCursor = text({
   min: 1,
   max: 16,
   pattern: /^\d+$/,
@@ -22,7 +22,7 @@ export const StreamQuery = strict(
         rule: "must be event types of the catalog, separated by commas"
       }).annotations({ description: "Event types, separated by commas. Default: all" })
     ),
-    after: optional(StreamPlace),
+    after: optional(StreamCursor),
     follow: optional(BooleanFromQuery, "false ends the stream once everything so far was sent. Default true")
   })
 )

@@ -5,10 +5,10 @@ import { takenBy } from "../../platform/bounds/Rules.ts"
 import { ValidationFailed } from "../../platform/errors/Errors.ts"
 import { serving } from "../../platform/kit/Handlers.ts"
 import { Stopping } from "../../platform/kit/Request.ts"
-import { EventStreamApi, eventStreamType, StreamPlace } from "./Api.ts"
+import { EventStreamApi, eventStreamType, StreamCursor } from "./Api.ts"
 import { EventStreams } from "./EventStreams.ts"
 
-const isPlace = Schema.is(StreamPlace)
+const isPlace = Schema.is(StreamCursor)
 
 /** The place to resume at. A browser that reconnects sends the header with an unchanged URL. */
 const placeOf = (after: string | undefined) =>
@@ -18,7 +18,7 @@ const placeOf = (after: string | undefined) =>
     return isPlace(last)
       ? Effect.succeed(Number(last))
       : new ValidationFailed({
-          message: `last-event-id in the headers ${takenBy(StreamPlace.ast).words}.`,
+          message: `last-event-id in the headers ${takenBy(StreamCursor.ast).words}.`,
           fields: ["last-event-id"]
         })
   })

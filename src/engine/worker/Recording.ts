@@ -25,7 +25,7 @@ export class Recording {
   /** Closed when a flush fails, until all attempts that had ended by then are recorded. */
   readonly #caughtUp = Effect.unsafeMakeLatch(true)
   #isBehind = false
-  readonly #news = new Signal()
+  readonly #signal = new Signal()
   readonly #enough = new Signal()
   #closing = false
 
@@ -43,7 +43,7 @@ export class Recording {
   /** Adds an attempt to record. Can be called from anywhere; returns at once. */
   add(attempt: FinishedAttempt): void {
     this.#finished.push(attempt)
-    this.#news.raise()
+    this.#signal.raise()
     if (this.#finished.length === maxFlush) this.#enough.raise()
   }
 
@@ -79,7 +79,7 @@ export class Recording {
   readonly round: Effect.Effect<void> = Effect.suspend(() => {
     if (this.#finished.length === 0) {
       this.#health.rest("has nothing to record")
-      return this.#news.wait()
+      return this.#signal.wait()
     }
     // While the process is busy, a flush waits for more: the fixed cost of a statement, and of waking two processes, is then
     // shared

@@ -91,7 +91,7 @@ export class Worker implements Recipient {
   /** Places reserved for deliveries that are being stored. */
   #promised = 0
   /** Raised when something may be due, or when there may be room for it. */
-  readonly #news = new Signal()
+  readonly #signal = new Signal()
   /** Raised when a claim need not wait for more room. */
   readonly #enough = new Signal()
   /** How many attempts must end until then. */
@@ -170,7 +170,7 @@ export class Worker implements Recipient {
     if (claimed === null) return
     const { found, full, idleMillis } = claimed
     if (full) health.begin("waits for room: as many attempts are under way as there may be", gatherMillis)
-    else yield* this.#news.wait(idleMillis)
+    else yield* this.#signal.wait(idleMillis)
     // If it found nothing although more is due, other workers have locked all rows that it looked at
     if (this.#toEnd > 0 || (full && found === 0)) yield* this.#enough.wait(gatherMillis)
   })
@@ -203,7 +203,7 @@ export class Worker implements Recipient {
           this.#parts.wakeUp.await,
           Effect.sync(() => {
             this.#announced = true
-            this.#news.raise()
+            this.#signal.raise()
             if (!this.#behind) this.#enough.raise()
           })
         )
@@ -221,7 +221,7 @@ export class Worker implements Recipient {
     const millis = Duration.toMillis(options.pollInterval)
     while (this.room < 1) {
       this.#health.claims.begin("waits for room: as many attempts are under way as there may be", millis)
-      yield* this.#news.wait(millis)
+      yield* this.#signal.wait(millis)
     }
     this.#waitsForRoom = false
   })
@@ -280,7 +280,7 @@ export class Worker implements Recipient {
     const ahead = capped.reduce((sum, endpoint) => sum + Math.max(0, endpoint.held - endpoints.capOf(endpoint)), 0)
     this.#toEnd = Math.max(0, full ? Math.min(maxClaim, options.concurrency) / 2 - this.room : Math.floor(ahead / 2))
     this.#enough.reset()
-    if (capped.some((endpoint) => endpoint.held < endpoints.capOf(endpoint))) this.#news.raise()
+    if (capped.some((endpoint) => endpoint.held < endpoints.capOf(endpoint))) this.#signal.raise()
     if (full || endpoints.hasApart) this.#newsBeside.raise()
     const rests = found === 0 && this.#held === 0
     this.#idleRounds = rests ? Math.min(this.#idleRounds + 1, maxIdleFactor - 1) : 0
@@ -378,7 +378,7 @@ export class Worker implements Recipient {
   }
 
   #noteRoom(): void {
-    if (this.#waitsForRoom ? this.room >= 1 : this.#leftSome) this.#news.raise()
+    if (this.#waitsForRoom ? this.room >= 1 : this.#leftSome) this.#signal.raise()
   }
 
   /** Releases deliveries without an attempt into the queue, due after the delay. */
@@ -388,7 +388,7 @@ export class Worker implements Recipient {
       Effect.ensuring(
         Effect.sync(() => {
           this.#settle(deliveries.length)
-          if (Duration.equals(delay, Duration.zero)) this.#news.raise()
+          if (Duration.equals(delay, Duration.zero)) this.#signal.raise()
         })
       )
     )
@@ -396,7 +396,7 @@ export class Worker implements Recipient {
 
   #onEnd(delivery: ClaimedDelivery, endpoint: Endpoint, exit: Exit.Exit<AttemptEnd>): void {
     if (endpoint.from !== null) this.#newsBeside.raise()
-    if (this.#parts.endpoints.leftOut) this.#news.raise()
+    if (this.#parts.endpoints.leftOut) this.#signal.raise()
     this.#toEnd -= 1
     if (this.#toEnd <= 0) this.#enough.raise()
     const { destinations, runFork } = this.#parts

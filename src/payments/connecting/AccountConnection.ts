@@ -184,7 +184,7 @@ const makeOnboarding = Effect.fnUntraced(function* (
   return { start }
 })
 
-export interface Connection {
+export interface LinkState {
   /** Null if none was ever linked. */
   readonly account: LinkedAccount | null
   /** Null if the account is not connected, has never been readable, or the provider has no status of accounts. */
@@ -237,7 +237,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
   /** With its current status at the provider, or the last reported one if that can't be read. */
   const show = Effect.fn("AccountConnection.show")(function* (tenant: Tenant) {
     const canUseExisting = authorizations.isPossible(tenant.environment)
-    const unread = (account: Option.Option<LinkedAccount>): Connection => ({
+    const unread = (account: Option.Option<LinkedAccount>): LinkState => ({
       account: Option.getOrNull(account),
       status: null,
       current: true,
@@ -256,7 +256,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
       linkedBy === "oauth" ? authorizations.isKept(tenant, accountId) : Effect.succeed(true)
     ]).pipe(
       Effect.map(
-        ([read, dependents, isKept]): Connection => ({ ...unread(account), ...read, endsAccess: !isKept, dependents })
+        ([read, dependents, isKept]): LinkState => ({ ...unread(account), ...read, endsAccess: !isKept, dependents })
       ),
       // The provider just reported revoked access, and `accounts.use` recorded it
       Effect.catchTag("ProviderAccountNotConnected", () => Effect.map(accounts.show(tenant), unread))

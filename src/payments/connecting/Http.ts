@@ -7,7 +7,7 @@ import { refusal } from "../../platform/bounds/Refusals.ts"
 import { ValidationFailed } from "../../platform/errors/Errors.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import { serving } from "../../platform/kit/Handlers.ts"
-import { AccountConnection, type Connection } from "./AccountConnection.ts"
+import { AccountConnection, type LinkState } from "./AccountConnection.ts"
 import { AccountConnectionApi, type AccountConnectionRecord } from "./Api.ts"
 import type { OnboardingUrl } from "./Port.ts"
 
@@ -19,7 +19,7 @@ const memberIn = (environment: Environment) =>
     () => new ValidationFailed(refusal(new Map([["environment", "must be the selected workspace's environment"]])))
   )
 
-const statusOf = ({ account, current, status }: Connection): (typeof AccountConnectionRecord.Type)["status"] => {
+const statusOf = ({ account, current, status }: LinkState): (typeof AccountConnectionRecord.Type)["status"] => {
   if (account === null) return "not_connected"
   if (account.status === "disconnected") return "disconnected"
   // Without a status, but current: the provider has none
@@ -29,7 +29,7 @@ const statusOf = ({ account, current, status }: Connection): (typeof AccountConn
 const dateOf = (seconds: number | null | undefined): Date | null =>
   seconds === null || seconds === undefined ? null : new Date(seconds * 1000)
 
-const shown = (environment: Environment, connection: Connection): typeof AccountConnectionRecord.Type => {
+const shown = (environment: Environment, connection: LinkState): typeof AccountConnectionRecord.Type => {
   const { account, canUseExisting, current, dependents, endsAccess, status } = connection
   const requirements = status?.requirements
   return {

@@ -11,7 +11,7 @@ import { familiarIn, type Kind, kindOf, takenBy } from "./Rules.ts"
  */
 
 /** Where the innermost issue of a refused value was found. */
-export interface Found {
+export interface FoundIssue {
   readonly issue: ParseResult.ParseIssue
   /** The issue of the whole field: its schema and its value as sent. */
   readonly field: ParseResult.ParseIssue
@@ -201,7 +201,7 @@ const astOf = (issue: ParseResult.ParseIssue): SchemaAST.AST | undefined => {
 
 /** Why a field was refused, without its name: "must be a whole number from 1 to 100; it is a string". */
 export const reasonOf = (
-  { field, issue, parent }: Found,
+  { field, issue, parent }: FoundIssue,
   { array, name }: { readonly name: PropertyKey | undefined; readonly array: string }
 ): string => {
   if (issue._tag === "Unexpected") {

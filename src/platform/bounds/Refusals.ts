@@ -1,5 +1,5 @@
 import type { ParseResult } from "effect"
-import { type Found, partsOfReason, reasonOf } from "./Reasons.ts"
+import { type FoundIssue, partsOfReason, reasonOf } from "./Reasons.ts"
 import { enumerated } from "./Rules.ts"
 
 /** However much of a request is wrong, the answer stays small, and no more is checked. No server code. */
@@ -40,8 +40,8 @@ export const boundedMessage = (message: string): string => cut(message, maxMessa
 export function* innermostIssues(
   issue: ParseResult.ParseIssue,
   path: ReadonlyArray<PropertyKey>,
-  around: Pick<Found, "field" | "parent"> = { field: issue, parent: undefined }
-): Generator<readonly [path: ReadonlyArray<PropertyKey>, found: Found]> {
+  around: Pick<FoundIssue, "field" | "parent"> = { field: issue, parent: undefined }
+): Generator<readonly [path: ReadonlyArray<PropertyKey>, found: FoundIssue]> {
   switch (issue._tag) {
     case "Pointer":
       return yield* innermostIssues(issue.issue, path.concat(issue.path), { ...around, field: issue.issue })

@@ -17,7 +17,7 @@ export interface Taken {
   readonly granted: number
 }
 
-interface Taking {
+interface TokenRequest {
   /** The number to take, or as many as the bucket holds. */
   readonly wanted: Statement.Fragment
   /** The request is refused if there are fewer than this. Default: 1. */
@@ -36,7 +36,7 @@ export const takeTokens = (
   sql: SqlClient.SqlClient,
   source: Statement.Fragment,
   { limit, per }: RateLimitPolicy,
-  taking: Taking
+  taking: TokenRequest
 ): Statement.Fragment => {
   // Only constants and settings, so that each limit has its own statement text
   const number = (value: number) => sql.literal(`${value}::float8`)
@@ -146,7 +146,7 @@ export const spendHere = (view: BucketView, policy: RateLimitPolicy, now: number
 }
 
 /** Tokens still to report to the database: at most those that have not been refilled. */
-export const untoldSpending = (view: BucketView, policy: RateLimitPolicy, now: number): number =>
+export const unreportedSpending = (view: BucketView, policy: RateLimitPolicy, now: number): number =>
   Math.min(view.spent, policy.limit - tokensAtMost(view, policy, now))
 
 export type RateLimitScope = "credential" | "organization" | "address"
@@ -212,7 +212,7 @@ const make = Effect.map(SqlClient.SqlClient, (sql): RateLimits["Type"] => {
     if (tokensAtMost(view, policy, now) < cost) {
       return yield* bucketEmpty(view, policy, now, cost)
     }
-    const spent = untoldSpending(view, policy, now)
+    const spent = unreportedSpending(view, policy, now)
     view.spent = 0
     const [taken = yield* Effect.dieMessage("INSERT … RETURNING answered no row")] = yield* takeFrom(
       sql,

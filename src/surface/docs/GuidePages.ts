@@ -41,7 +41,7 @@ interface Searchable extends Pick<Section, "anchor" | "heading" | "html"> {
   readonly weight?: number
 }
 
-interface Found {
+interface SearchResult {
   /** Its path, with its fragment. */
   readonly href: string
   readonly title: string
@@ -102,7 +102,7 @@ const askedFor = (query: string): Array<string> =>
   ].slice(0, maxWords)
 
 /** Returns the sections that match every word of a query, at least as a prefix, best first. */
-export const search = ({ sections, words }: SearchIndex, query: string): ReadonlyArray<Found> => {
+export const search = ({ sections, words }: SearchIndex, query: string): ReadonlyArray<SearchResult> => {
   const asked = askedFor(query)
   const boost = { heading: 20, title: 8 }
   const boostDocument = (id: number) => sections[id]?.weight ?? 1

@@ -328,7 +328,7 @@ export interface Answering {
 }
 
 /** Returns a documented error as it is; any other failure, or a defect, becomes an `InternalError`. */
-export const documented = (failure: unknown): ApiError =>
+export const apiErrorOf = (failure: unknown): ApiError =>
   isApiError(failure) ? failure : new InternalError({ cause: failure })
 
 /** Fails only with `clientGone`, if there is nobody to answer. */
@@ -422,7 +422,7 @@ const listenerOf =
       url: request.url,
       requestId,
       complete: (answer) => answer,
-      errorOf: (failure) => Effect.succeed(documented(failure))
+      errorOf: (failure) => Effect.succeed(apiErrorOf(failure))
     })
     const served = observed(
       { request, requestId, facts, routeOf: () => request.url },

@@ -56,7 +56,7 @@ import { documentPaths } from "../docs/ApiReference.ts"
 import { eventSchemaPaths } from "../docs/EventSchemas.ts"
 import { guidePaths } from "../docs/GuidePages.ts"
 import { archivePath, packageSummaries, packagesPath } from "../packages/Paths.ts"
-import { answering, documented, type ObservingOptions, observing } from "./Answers.ts"
+import { answering, apiErrorOf, type ObservingOptions, observing } from "./Answers.ts"
 import { consolePath, isConsolePath } from "./console/Paths.ts"
 import { frontPagePath } from "./FrontPage.ts"
 
@@ -439,7 +439,7 @@ const toApiError = (failure: unknown, request: HttpServerRequest.HttpServerReque
       isApiError(failure.cause) ? failure.cause : new ValidationFailed({ message: "The request could not be read." })
     )
   }
-  return Effect.succeed(documented(failure))
+  return Effect.succeed(apiErrorOf(failure))
 }
 
 export interface EdgeOptions extends ObservingOptions {

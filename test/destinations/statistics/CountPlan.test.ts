@@ -39,13 +39,13 @@ describe("a count", () => {
         SELECT tenant, 'sandbox', id::uuid, tenant, id, ARRAY[tenant], 'delivered', '{}', now() FROM made`
     const { deliveries, payments } = makeCountStatements(sql)
     const slot = slotOf(day + 12 * 3_600_000)
-    const stretch = { slot, from: slot, until: slot + slotMillis }
+    const range = { slot, from: slot, until: slot + slotMillis }
     // Those of the slot, and the workspaces
     const atMost = tenants * 10 + 2 * tenants + 10
     for (const statistics of ["without statistics", "with statistics"]) {
       if (statistics === "with statistics") yield* sql`ANALYZE`
       for (const [what, statement] of Object.entries({ deliveries, payments })) {
-        const read = yield* transaction(sql)(Effect.zipRight(alongIndex(sql), readBy(sql, statement(1, stretch))))
+        const read = yield* transaction(sql)(Effect.zipRight(alongIndex(sql), readBy(sql, statement(1, range))))
         expect(read.rows, `${what} ${statistics}: ${read.rows} rows`).toBeLessThanOrEqual(atMost)
         // Not along one that begins with the tenant and would be read for the whole day
         const ofRows = read.indexes.filter(
@@ -55,8 +55,8 @@ describe("a count", () => {
         expect(ofRows.length).toBeGreaterThan(0)
       }
     }
-    expect(yield* payments(2, stretch)).toEqual([{ counted: tenants * 10 }])
-    expect(yield* deliveries(2, stretch)).toEqual([{ counted: tenants * 10 }])
+    expect(yield* payments(2, range)).toEqual([{ counted: tenants * 10 }])
+    expect(yield* deliveries(2, range)).toEqual([{ counted: tenants * 10 }])
   })
 
   it.scopedLive.each([
@@ -86,8 +86,8 @@ describe("a count", () => {
     const { payments } = makeCountStatements(sql)
     const counted = (from: number, until: number) =>
       Effect.gen(function* () {
-        const stretch = { slot, from: slot + from * 100, until: slot + until * 100 }
-        const { rows } = yield* transaction(sql)(Effect.zipRight(alongIndex(sql), readBy(sql, payments(1, stretch))))
+        const range = { slot, from: slot + from * 100, until: slot + until * 100 }
+        const { rows } = yield* transaction(sql)(Effect.zipRight(alongIndex(sql), readBy(sql, payments(1, range))))
         const [sums] = yield* sql<{ count: number; amount: number }>`
             SELECT sum(count)::int AS count, sum(amount)::int AS amount FROM payments.payment_counts`
         return { rows, ...sums }
@@ -97,7 +97,7 @@ describe("a count", () => {
     expect(first).toMatchObject({ count: 299, amount: 299 })
     const second = yield* counted(300, 701)
     expect(second).toMatchObject({ count: 700, amount: 700 })
-    // Those of the stretch, and those of the payment
+    // Those of the range, and those of the payment
     expect(first.rows).toBeLessThan(1100)
     expect(second.rows).toBeLessThan(1200)
     // So many that they are not read to their end: they count, but nothing is known of their amounts

@@ -3,9 +3,9 @@ import { FastCheck as fc } from "effect"
 import {
   countedUntil,
   firstAfter,
-  firstStretch,
+  firstRange,
   type Position,
-  secondStretch,
+  secondRange,
   settledAfter,
   skippedFrom,
   slotMillis,
@@ -16,26 +16,26 @@ const base = Date.UTC(2026, 10, 23, 1, 2, 3, 456)
 const at = (since: number, until = since): Position => ({ since: base + since, until: base + until })
 const minute = 60_000
 
-interface Stretch {
+interface TimeRange {
   readonly from: number
   readonly until: number
 }
 
-/** Runs both counts until nothing is due; the stretches of each. */
+/** Runs both counts until nothing is due; the ranges of each. */
 const run = (first: Position, second: Position, now: number, most: number) => {
-  const stretches = { first: Array.of<Stretch>(), second: Array.of<Stretch>() }
+  const ranges = { first: Array.of<TimeRange>(), second: Array.of<TimeRange>() }
   for (;;) {
-    const one = firstStretch(first, second, now, most)
+    const one = firstRange(first, second, now, most)
     if (one !== undefined) {
-      stretches.first.push(one)
+      ranges.first.push(one)
       first = one
     }
-    const two = secondStretch(second, now, most)
+    const two = secondRange(second, now, most)
     if (two !== undefined) {
-      stretches.second.push(two)
+      ranges.second.push(two)
       second = two
     }
-    if (one === undefined && two === undefined) return { first, second, stretches }
+    if (one === undefined && two === undefined) return { first, second, ranges }
   }
 }
 
@@ -56,16 +56,14 @@ describe("slots", () => {
       for (const wait of waits) {
         now += wait * minute
         const done = run(first, second, now, most * 1000)
-        // There are hundreds of thousands of stretches: one assertion for each would take seconds
-        const isWithinSlot = ({ from, until }: Stretch) => until > from && slotOf(until - 1) === slotOf(from)
-        const broken = done.stretches.second.filter((stretch) => {
-          const follows = stretch.from === reached
-          reached = stretch.until
-          return !(follows && isWithinSlot(stretch))
+        // There are hundreds of thousands of ranges: one assertion for each would take seconds
+        const isWithinSlot = ({ from, until }: TimeRange) => until > from && slotOf(until - 1) === slotOf(from)
+        const broken = done.ranges.second.filter((range) => {
+          const follows = range.from === reached
+          reached = range.until
+          return !(follows && isWithinSlot(range))
         })
-        const tooFar = done.stretches.first.filter(
-          (stretch) => !(isWithinSlot(stretch) && stretch.until <= now - firstAfter)
-        )
+        const tooFar = done.ranges.first.filter((range) => !(isWithinSlot(range) && range.until <= now - firstAfter))
         expect({ broken, tooFar }).toEqual({ broken: [], tooFar: [] })
         first = done.first
         second = done.second
@@ -79,12 +77,12 @@ describe("slots", () => {
 
   it("are left to the second count by the first one, if it is far behind or they are settled", () => {
     const now = base + 10 * 60 * minute
-    const far = firstStretch(at(0), at(0), now, slotMillis)
+    const far = firstRange(at(0), at(0), now, slotMillis)
     expect(far?.from).toBe(slotOf(now - settledAfter - slotMillis))
     expect(far?.since).toBe(far?.from)
     // Until the second count has filled the gap, all is counted only as far as that is
     const until = base + 60 * minute
     expect(countedUntil({ since: far?.since ?? 0, until: far?.until ?? 0 }, { since: base, until })).toBe(until)
-    expect(firstStretch(at(0), at(5 * minute), base + skippedFrom / 2, slotMillis)?.from).toBe(base + 5 * minute)
+    expect(firstRange(at(0), at(5 * minute), base + skippedFrom / 2, slotMillis)?.from).toBe(base + 5 * minute)
   })
 })
