@@ -59,6 +59,7 @@ const table: ReadonlyArray<readonly [code: string, status: number]> = [
   ["provider_<provider code>", 422],
   ["provider_<provider code>", 402],
   ["provider_resource_missing", 404],
+  ["provider_operation_unsupported", 501],
   ["provider_unavailable", 502],
   ["provider_outcome_unknown", 502],
   ["provider_permission_denied", 502],

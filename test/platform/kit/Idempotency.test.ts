@@ -135,7 +135,8 @@ onSharedService("an operation under an idempotency key", (it) => {
     ProviderObjectNotFound
   ]
   const isOpen = ({ documentation: { code, status } }: DocumentedErrorClass) =>
-    status >= 500 || code === "idempotency_key_reused" || code === "idempotency_request_in_progress"
+    // 501 is a refusal: nothing was asked of the provider
+    (status >= 500 && status !== 501) || code === "idempotency_key_reused" || code === "idempotency_request_in_progress"
   const failing = (Failure: DocumentedErrorClass): Effect.Effect<never, ApiError> => Effect.fail(new Failure())
   const corrected = { status: 200, text: '"done"', replayed: null }
 
