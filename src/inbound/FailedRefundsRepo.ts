@@ -29,11 +29,12 @@ export const makeFailedRefundsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
     )
     GROUP BY f.organization_id, f.environment ORDER BY min(f.mail_at) LIMIT ${tenantsAtOnce}`,
 
+  /** Waits for another process that claims at the same time, so that the two don't share what belongs in one mail. */
   claim: (tenant: Tenant) => sql<FailedRefund>`
     WITH due AS MATERIALIZED (
       SELECT refund_id FROM payments.failed_refunds
       WHERE ${ofTenant(sql, tenant)} AND mail_at <= now()
-      ORDER BY recorded_at LIMIT ${refundsAtOnce} FOR UPDATE SKIP LOCKED
+      ORDER BY recorded_at LIMIT ${refundsAtOnce} FOR UPDATE
     )
     UPDATE payments.failed_refunds f SET mail_at = now() + ${claimedFor}::interval FROM due
     WHERE ${ofTenant(sql, tenant, "f")} AND f.refund_id = due.refund_id
