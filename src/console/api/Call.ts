@@ -1,6 +1,6 @@
 import { ApiError, isAbort, refusalOf, unreachable } from "./ApiError.ts"
 import { currentPath, environmentIn, servicePath } from "./Base.ts"
-import { type OperationKey, operations } from "./operations.ts"
+import operations from "./operations.json" with { type: "json" }
 import type { AnswerOf, GroupName, OperationName, RequestOf } from "./Types.ts"
 
 /** By ETag, so that polling costs a 304. In memory only: the browser's own cache is on disk. */
@@ -21,6 +21,9 @@ const keepAnswer = (asked: string, answer: KnownAnswer): void => {
   const [oldest] = answers.keys()
   if (answers.size > maxKnown && oldest !== undefined) answers.delete(oldest)
 }
+
+/** An operation by its group and name in the contract. */
+export type OperationKey = keyof typeof operations
 
 export { ApiError } from "./ApiError.ts"
 export type { AnswerOf, GroupName, OperationName, RequestOf } from "./Types.ts"
@@ -77,7 +80,7 @@ const endsSession = (error: ApiError, key: string): boolean =>
   error.status === 401 && !/^(?:signIn|invitation)\./.test(key)
 
 const send = async (key: OperationKey, request: AnyRequest, options: CallOptions): Promise<unknown> => {
-  const [method, template, takesKey] = operations[key]
+  const { method, path: template, takesKey } = operations[key]
   const environment = environmentIn(currentPath())
   const form = request.payload instanceof FormData ? request.payload : undefined
   const headers = new Headers({ accept: "application/json" })

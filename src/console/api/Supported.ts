@@ -1,4 +1,4 @@
-import type { OperationKey } from "./operations.ts"
+import type { OperationKey } from "./Call.ts"
 
 const unsupported = new Set(
   globalThis.document?.querySelector('meta[name="unsupported"]')?.getAttribute("content")?.split(" ")

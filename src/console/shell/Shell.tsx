@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
 import { Link, useLocation } from "wouter-preact"
-import type { OperationKey } from "../api/operations.ts"
+import type { OperationKey } from "../api/Call.ts"
 import { isSupported } from "../api/Supported.ts"
 import { Modal } from "../components/Dialog.tsx"
 import { Icon, type IconName } from "../components/Icon.tsx"

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises"
 import { codeFolder } from "../../platform/settings/PackageFolders.ts"
-import { consoleOperations, consoleOperationsPath } from "./ConsoleOperations.ts"
+import { consoleData } from "./ConsoleOperations.ts"
 import { guideTables } from "./GuideTables.ts"
 import { webhookTypes, webhookTypesPath } from "./WebhookTypes.ts"
 
@@ -11,4 +11,4 @@ for (const { file, withTable } of guideTables) await writeFile(file, withTable(a
 await writeFile(new URL(webhookTypesPath, codeFolder), webhookTypes())
 
 /** Where the console finds each operation, without the contract's schemas. */
-await writeFile(new URL(consoleOperationsPath, codeFolder), consoleOperations())
+for (const [path, text] of Object.entries(consoleData)) await writeFile(new URL(path, codeFolder), text)

@@ -1,4 +1,4 @@
-import { eventFilters } from "../../api/operations.ts"
+import eventFilters from "../../api/eventFilters.json" with { type: "json" }
 
 /** The catalog's event types: their families, and which filters each can pass. Pure. */
 

@@ -1,4 +1,4 @@
-import { permissionUses } from "../../api/operations.ts"
+import permissionUses from "../../api/permissionUses.json" with { type: "json" }
 
 /** The permissions of keys in words. What each is for follows from the operations that need it. */
 
