@@ -91,7 +91,6 @@ export type EmbeddedOptions = Omit<ServiceOptions, "databaseUrl" | "databaseDire
 /** The services behind the HTTP surface and the worker. */
 export type Services = Layer.Layer.Success<ReturnType<typeof servicesLayer>>
 
-/** The database with its schema up to date. */
 export const storageLayer = (
   options: ServiceOptions
 ): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, SqlError.SqlError | MigrationFailed> =>

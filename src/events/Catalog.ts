@@ -45,7 +45,6 @@ function byType(part: keyof Definition): Readonly<Record<string, unknown>> {
   return Object.fromEntries(catalog.map((definition) => [definition.type, definition[part]]))
 }
 
-/** The event types (contract 6.3). */
 export const EventType = Schema.Literal(...each("type")).annotations({
   identifier: "EventType",
   description: "An event type of the catalog",

@@ -8,7 +8,6 @@ export const stripeName = "stripe"
 /** `source.provider` of synthetic test events. */
 export const testProviderName = "svc_test"
 
-/** The version of the envelope (contract 14.2). */
 export const envelopeVersion = 1
 
 export const EventId = Schema.String.pipe(
@@ -22,7 +21,6 @@ const OrganizationUuid = Schema.UUID.annotations({
   description: "The organization whose connected account the event came from"
 })
 
-/** The form of a `source.provider`. */
 export const sourceForm = /^[a-z][a-z0-9_]{0,39}$/
 
 const Source = Schema.Struct({

@@ -56,13 +56,11 @@ export interface EventReader {
   readonly translate: (input: TranslateInput) => Translation
   /** The list in an event that the provider has cut off and filters need whole; null if there is none. */
   readonly truncatedList: (event: ProviderEvent) => TruncatedList | null
-  /** What endpoints can filter the event by. */
   readonly filterSubjects: (event: ProviderEvent, soldItems: SoldItems | null) => FoundSubjects
 }
 
 type Translatable = Exclude<EventType, "milestone.first_payment">
 
-/** An event of the catalog, to be delivered in the envelope. */
 export type CatalogEvent = {
   readonly [Type in Translatable]: { readonly type: Type; readonly data: EventData<Type> }
 }[Translatable]

@@ -23,7 +23,6 @@ export const unixSeconds = (description: string) =>
 
 export const flag = (description: string) => Schema.Boolean.annotations({ description })
 
-/** A currency: lowercase ISO 4217. */
 export const currency = Schema.String.pipe(Schema.pattern(/^[a-z]{3}$/)).annotations({
   description: "Lowercase ISO 4217 currency code"
 })

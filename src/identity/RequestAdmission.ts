@@ -1,5 +1,5 @@
 import { HttpServerRequest } from "@effect/platform"
-import { Context, Duration, Effect, Layer, Option } from "effect"
+import { Duration, Effect, Option } from "effect"
 import type { ApiKeyInvalid, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../platform/errors/Errors.ts"
 import { BoundedMap, BoundedSemaphore, monotonicMillis } from "../platform/kit/Concurrency.ts"
 import type { RateLimitPolicy, Taken } from "../platform/kit/RateLimit.ts"
@@ -13,6 +13,7 @@ import {
   tokensAtMost,
   unknownBucket
 } from "../platform/kit/RateLimit.ts"
+import { serviceWith } from "../platform/kit/Service.ts"
 import type { TrustedProxies } from "../platform/settings/Forms.ts"
 import { bodyShareOf, messageOf } from "../server/Body.ts"
 import { clientNetwork } from "../server/Connections.ts"
@@ -152,36 +153,6 @@ const modestly = (share: Share, most: number): number =>
 type Invalid = ApiKeyInvalid | SessionInvalid
 
 type Refusal = RateLimitExceeded | ServiceUnavailable
-
-export class RequestAdmission extends Context.Tag("connected-payments/identity/RequestAdmission")<
-  RequestAdmission,
-  {
-    readonly policies: CredentialPolicies
-    /**
-     * Looks up a credential within its limits, and shows them in the response's headers.
-     *
-     * @param credential the credential's hash, as a name that is not secret
-     * @param ask looks the credential up and takes these tokens, in one round trip
-     * @param invalid the error while the credential is known to be invalid
-     * @param exists whether the credential exists: looked up in batches, so that made-up ones delay no others
-     */
-    readonly admit: <A extends CredentialLimits, E extends Invalid, R>(
-      credential: string,
-      ask: (tokens: TokensToTake) => Effect.Effect<A, E | ServiceUnavailable, R>,
-      invalid: () => E,
-      exists: Effect.Effect<boolean, ServiceUnavailable>
-    ) => Effect.Effect<A, E | Refusal, R | HttpServerRequest.HttpServerRequest>
-    readonly refuse: <E extends Invalid>(
-      error: E
-    ) => Effect.Effect<never, E | Refusal, HttpServerRequest.HttpServerRequest>
-    readonly countFailure: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
-    readonly client: Effect.Effect<string, never, HttpServerRequest.HttpServerRequest>
-    readonly admitSignInLink: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
-    readonly admitRedemption: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
-  }
->() {
-  static readonly layer = (options: RequestAdmissionOptions) => Layer.effect(RequestAdmission, make(options))
-}
 
 const makeAddressLimits = (options: RequestAdmissionOptions, limits: RateLimits["Type"]) => {
   const failures = perMinute(options.failedAuthenticationsPerMinute)
@@ -393,7 +364,20 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
     return refusal === undefined ? undefined : refuseBy(refusal)
   }
 
-  const admit: RequestAdmission["Type"]["admit"] = (name, ask, invalid, exists) => {
+  /**
+   * Looks up a credential within its limits, and shows them in the response's headers.
+   *
+   * @param name the credential's hash, as a name that is not secret
+   * @param ask looks the credential up and takes these tokens, in one round trip
+   * @param invalid the error while the credential is known to be invalid
+   * @param exists whether the credential exists: looked up in batches, so that made-up ones delay no others
+   */
+  const admit = <A extends CredentialLimits, E extends Invalid, R>(
+    name: string,
+    ask: (tokens: TokensToTake) => Effect.Effect<A, E | ServiceUnavailable, R>,
+    invalid: () => E,
+    exists: Effect.Effect<boolean, ServiceUnavailable>
+  ): Effect.Effect<A, E | Refusal, R | HttpServerRequest.HttpServerRequest> => {
     // Checked again after waiting: an earlier request may already have the answer
     const judged = Effect.flatMap(monotonicMillis, (now) => knownRefusal(name, invalid, now) ?? lookUp(name, ask))
     return Effect.flatMap(monotonicMillis, (now) => {
@@ -407,8 +391,7 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
     })
   }
 
-  const refuse: RequestAdmission["Type"]["refuse"] = (error) =>
-    Effect.zipRight(addresses.failureHere, Effect.fail(error))
+  const refuse = <E extends Invalid>(error: E) => Effect.zipRight(addresses.failureHere, Effect.fail(error))
 
   return {
     policies,
@@ -420,3 +403,8 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
     admitRedemption: addresses.redemption
   }
 })
+
+export class RequestAdmission extends serviceWith<RequestAdmission>()(
+  "connected-payments/identity/RequestAdmission",
+  make
+) {}

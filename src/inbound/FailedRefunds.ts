@@ -1,12 +1,12 @@
 import type { SqlClient, SqlError } from "@effect/sql"
-import { Context, Effect, Either, Layer } from "effect"
+import { Effect, Either, type Layer } from "effect"
 import type { ProviderEvent } from "../events/stripe/ProviderEvent.ts"
 import { entersEverything, Members } from "../identity/members/Members.ts"
-import type { ServiceUnavailable } from "../platform/errors/Errors.ts"
 import { formatAmount } from "../platform/kit/Amounts.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
 import { housekeepingLayer } from "../platform/kit/Housekeeping.ts"
 import { type Mail, Mailer, sendToSeveral } from "../platform/kit/Mailer.ts"
+import { serviceWith } from "../platform/kit/Service.ts"
 import type { Tenant } from "../platform/kit/Tenant.ts"
 import { orUnavailable } from "../platform/storage/Database.ts"
 import type { InboundContext } from "./ContextStatement.ts"
@@ -40,31 +40,7 @@ export const makeRecordFailedRefund = Effect.map(
       })
 )
 
-export interface FailedRefundsOptions {
-  readonly publicUrl: string
-}
-
-/** Refunds that failed after they were made: the organization has to know, since its payers wait for their money. */
-export class FailedRefunds extends Context.Tag("connected-payments/inbound/FailedRefunds")<
-  FailedRefunds,
-  {
-    /**
-     * Mails owners and admins about failed refunds not reported yet: one mail per organization and environment, at most
-     * one an hour. Any number of processes may run it. If a process dies while it hands a mail over, the mail is sent
-     * again.
-     */
-    readonly tell: Effect.Effect<void, ServiceUnavailable>
-    /** Removes failed refunds recorded more than 91 days ago, which statistics can't be queried for any more. */
-    readonly clean: Effect.Effect<void, ServiceUnavailable>
-  }
->() {
-  static readonly layer = (
-    options: FailedRefundsOptions
-  ): Layer.Layer<FailedRefunds, never, SqlClient.SqlClient | Mailer | Members> =>
-    Layer.effect(FailedRefunds, make(options))
-}
-
-const make = Effect.fnUntraced(function* ({ publicUrl }: FailedRefundsOptions) {
+const make = Effect.fnUntraced(function* ({ publicUrl }: { readonly publicUrl: string }) {
   const repo = yield* makeFailedRefundsRepo
   const mailer = yield* Mailer
   const members = yield* Members
@@ -89,13 +65,22 @@ const make = Effect.fnUntraced(function* ({ publicUrl }: FailedRefundsOptions) {
   })
 
   return {
+    /**
+     * Mails owners and admins about failed refunds not reported yet: one mail per organization and environment, at most
+     * one an hour. Any number of processes may run it. If a process dies while it hands a mail over, the mail is sent
+     * again.
+     */
     tell: Effect.flatMap(repo.due, (tenants) => Effect.forEach(tenants, tellOne, { discard: true })).pipe(
       orUnavailable,
       Effect.withSpan("FailedRefunds.tell")
     ),
+    /** Removes failed refunds recorded more than 91 days ago, which statistics can't be queried for any more. */
     clean: orUnavailable(repo.removeOld)
   }
 })
+
+/** Refunds that failed after they were made: the organization has to know, since its payers wait for their money. */
+export class FailedRefunds extends serviceWith<FailedRefunds>()("connected-payments/inbound/FailedRefunds", make) {}
 
 export const failedRefundsLayer: Layer.Layer<never, never, FailedRefunds | SqlClient.SqlClient> = housekeepingLayer(
   "failed refunds",

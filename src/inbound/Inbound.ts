@@ -1,5 +1,5 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Context, Data, Effect, Either, type Fiber, Layer, Predicate } from "effect"
+import { Data, Effect, Either, type Fiber, Predicate } from "effect"
 import { LocalHandOff } from "../engine/queue/Enqueue.ts"
 import { WakeUp } from "../engine/queue/WakeUp.ts"
 import type { SoldItemsReference } from "../events/EventReader.ts"
@@ -11,14 +11,13 @@ import {
   parseProviderEvent
 } from "../events/stripe/ProviderEvent.ts"
 import { refundNewsTypes, translatedProviderTypes } from "../events/stripe/Translate.ts"
-import type { Accounts } from "../payments/Accounts.ts"
 import { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
 import { Provider } from "../payments/Provider.ts"
 import { ServiceUnavailable, SignatureInvalid } from "../platform/errors/Errors.ts"
 import { flatMapSync, millisNow } from "../platform/kit/Concurrency.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
 import type { OrganizationId } from "../platform/kit/Ids.ts"
-import type { KeyedHash } from "../platform/kit/KeyedHash.ts"
+import { service } from "../platform/kit/Service.ts"
 import { isUnavailable, transaction } from "../platform/storage/Database.ts"
 import { Metrics, type MetricsWriter } from "../platform/telemetry/Metrics.ts"
 import { annotateFiber, spanned, traceparentOf } from "../platform/telemetry/Spans.ts"
@@ -332,11 +331,18 @@ const make = Effect.gen(function* () {
   const { reader, signatureHeader } = parts.provider
 
   return {
+    /** The request header with a notification's signature, in lower case. */
     signatureHeader,
+    /** Refuses a notification by its signature header alone, before its body is read. */
     examine: (signatureHeader: string | undefined) =>
       Effect.tapError(parts.provider.checkSignatureHeader(signatureHeader), (error) =>
         Effect.sync(() => parts.count(outcomeOf(error)))
       ),
+    /**
+     * Verifies a notification and stores its receipt, its events and their deliveries in one transaction. Stores
+     * nothing if the signature is invalid. If storing fails, or a required call to the provider fails, it fails so that
+     * the provider sends the notification again.
+     */
     receive: entryFor("Inbound.receive", {
       verify: parts.provider.verifyNotification,
       parse: parseProviderEvent,
@@ -360,6 +366,10 @@ const make = Effect.gen(function* () {
         }
       }
     }),
+    /**
+     * Like `receive`, for a thin notification. One about an account's status triggers a reading of the account, and one
+     * about a deauthorization disconnects it; all others only get a receipt.
+     */
     receiveThin: entryFor("Inbound.receiveThin", {
       verify: parts.provider.verifyThinNotification,
       parse: parseThinNotification,
@@ -379,32 +389,7 @@ const make = Effect.gen(function* () {
 })
 
 /** Receives the provider's notifications (contract 11.2). */
-export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
-  Inbound,
-  {
-    /** The request header with a notification's signature, in lower case. */
-    readonly signatureHeader: string
-    /** Refuses a notification by its signature header alone, before its body is read. */
-    readonly examine: (signatureHeader: string | undefined) => Effect.Effect<void, SignatureInvalid>
-    /**
-     * Verifies a notification and stores its receipt, its events and their deliveries in one transaction. Stores
-     * nothing if the signature is invalid. If storing fails, or a required call to the provider fails, it fails so that
-     * the provider sends the notification again.
-     */
-    readonly receive: Receive
-    /**
-     * Like `receive`, for a thin notification. One about an account's status triggers a reading of the account, and one
-     * about a deauthorization disconnects it; all others only get a receipt.
-     */
-    readonly receiveThin: Receive
-  }
->() {
-  static readonly layer: Layer.Layer<
-    Inbound,
-    never,
-    SqlClient.SqlClient | Provider | Accounts | CheckoutSessions | WakeUp | LocalHandOff | KeyedHash
-  > = Layer.effect(Inbound, make)
-}
+export class Inbound extends service<Inbound>()("connected-payments/inbound/Inbound", make) {}
 
 /**
  * A live event was signed with a sandbox secret: the secrets are configured wrongly. A 200 would lose the event, so the

@@ -97,7 +97,6 @@ export interface ReceiptKey {
 export interface Replay {
   /** Whether anything was stored: deliveries, events, or a new outcome. */
   readonly changed: boolean
-  /** The receipt's outcome now. */
   readonly outcome: ReceiptOutcome
   /** How many deliveries were missing and are queued now. */
   readonly deliveriesMade: number

@@ -55,7 +55,6 @@ const possibleEventKeys = (
 
 export interface StoredReplay {
   readonly made: ReadonlyArray<string>
-  /** The receipt's outcome now. */
   readonly outcome: ReceiptOutcome
 }
 

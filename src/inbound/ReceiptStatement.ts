@@ -45,7 +45,6 @@ const millisPerDay = 24 * 3600 * 1000
 
 const searched: ReceiptPartition = { kind: "searched" }
 
-/** A month as in `2026-11`. */
 const monthOf = (time: Date): string => time.toISOString().slice(0, 7)
 
 const lastMonth = (now: Date): string => monthOf(new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 1, 1)))

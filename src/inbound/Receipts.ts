@@ -1,14 +1,10 @@
-import type { SqlClient, SqlError } from "@effect/sql"
-import { Array, Context, type Duration, Effect, Either, Layer } from "effect"
+import type { SqlError } from "@effect/sql"
+import { Array, type Duration, Effect, Either } from "effect"
 import { WakeUp } from "../engine/queue/WakeUp.ts"
-import type { Accounts } from "../payments/Accounts.ts"
-import type { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
-import type { Provider } from "../payments/Provider.ts"
-import type { AccountFailure, ProviderFailure } from "../payments/ProviderErrors.ts"
-import type { ProviderAccountNotConnected, ServiceUnavailable } from "../platform/errors/Errors.ts"
+import type { AccountFailure } from "../payments/ProviderErrors.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
 import type { OrganizationId } from "../platform/kit/Ids.ts"
-import type { KeyedHash } from "../platform/kit/KeyedHash.ts"
+import { serviceWith } from "../platform/kit/Service.ts"
 import type { Author, Tenant } from "../platform/kit/Tenant.ts"
 import { orUnavailable, sessionClient } from "../platform/storage/Database.ts"
 import { preferReplica } from "../platform/storage/ReadReplica.ts"
@@ -18,11 +14,8 @@ import {
   type FoundMissing,
   type ListReceipts,
   type MissingEvent,
-  type ReceiptDetail,
   type ReceiptKey,
   ReceiptNotFound,
-  type ReceiptPage,
-  type Replay,
   ReplayRefused
 } from "./Receipt.ts"
 import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
@@ -99,10 +92,12 @@ const makeFindMissing = Effect.gen(function* () {
     )
 })
 
-/** The default author of a replay. */
 const localOperator: Author = { kind: "operator", id: "local" }
 
-const make = Effect.fnUntraced(function* (options: { readonly receiptRetention: Duration.Duration }) {
+const make = Effect.fnUntraced(function* (options: {
+  /** How long a receipt is kept. */
+  readonly receiptRetention: Duration.Duration
+}) {
   const records = yield* makeReceiptRecordsRepo
   const session = yield* sessionClient
   const wakeUp = yield* WakeUp
@@ -122,6 +117,7 @@ const make = Effect.fnUntraced(function* (options: { readonly receiptRetention: 
       : receipt
   })
 
+  /** Newest first. A page reads a bounded number of receipts, so filtered it may contain few or none. */
   const list = Effect.fn("Receipts.list")(
     function* (query: ListReceipts) {
       const { before, environment } = query
@@ -146,6 +142,20 @@ const make = Effect.fnUntraced(function* (options: { readonly receiptRetention: 
   const takeIn = (tenant: Tenant, providerEventId: string, author: Author) =>
     Effect.flatMap(replays.fetchEvent(tenant, providerEventId), (event) => replays.takeIn(tenant, event, author))
 
+  /**
+   * Creates the missing deliveries of a notification's events, and nothing else: those to endpoints that are active,
+   * subscribed and let the event pass their filters now. The event is fetched again from the provider, which keeps it
+   * for 30 days; an account status event is never created again, since it reported a past moment. Existing deliveries
+   * are unchanged, whatever their state. Idempotent: repeated replays create each delivery once, and a delivered
+   * notification is refused once its deliveries are no longer kept. Audited if anything was created.
+   *
+   * An unreadable notification (`malformed`) becomes what it would have become, once this version can read it: its
+   * events, their deliveries, and what paused endpoints missed; for an account, its present status. So does one whose
+   * account was not linked (`unlinked`), once it is.
+   *
+   * If there is no receipt, but the organization is given, the event is stored as if its notification arrived now. A
+   * receipt of another organization than the given one is refused.
+   */
   const replay = Effect.fn("Receipts.replay")(function* (
     { organizationId, ...key }: ReceiptKey & { readonly organizationId?: OrganizationId },
     author: Author = localOperator
@@ -171,8 +181,18 @@ const make = Effect.fnUntraced(function* (options: { readonly receiptRetention: 
   return {
     list,
     get,
+    /**
+     * Lists connected accounts' events at the provider, and returns those that left no receipt, newest first: a
+     * notification may never have arrived, or the database may have lost it. Also returns the accounts that could not
+     * be listed: those for which the provider fails, as with more than 100,000 events in that period, and those that
+     * are not connected but were at some time in it.
+     */
     missing: Effect.fn("Receipts.missing")(findMissing, orUnavailable),
     replay,
+    /**
+     * Stores the accounts' events of a time that left no receipt, as `replay` does, the oldest first. Tells its progress
+     * after each part of that time, and returns the accounts that could not be asked.
+     */
     replayLost: Effect.fn("Receipts.replayLost")(function* (
       query: Required<Omit<FindMissing, "organizationId">> & Pick<FindMissing, "organizationId">,
       author: Author,
@@ -186,70 +206,18 @@ const make = Effect.fnUntraced(function* (options: { readonly receiptRetention: 
       )
       return notAsked
     }, orUnavailable),
+    /** One round of the task that does the same for all connected accounts, slowly, since they were last compared. */
     reconcile: (environment: Environment) =>
       orUnavailable(
         Effect.flatMap(reconciliation.round(environment), (stored) => (stored > 0 ? wakeUp.announce : Effect.void))
       ),
+    /**
+     * Removes the months of receipts that are past their retention, and in small batches receipts that are not in a
+     * month's table. Also creates the tables for the next months.
+     */
     clean: orUnavailable(records.clean(options.receiptRetention, session))
   }
 })
 
 /** Receipts of the provider's notifications, for operators. */
-export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")<
-  Receipts,
-  {
-    /** Newest first. A page reads a bounded number of receipts, so filtered it may contain few or none. */
-    readonly list: (query: ListReceipts) => Effect.Effect<ReceiptPage, ReceiptNotFound | ServiceUnavailable>
-    readonly get: (key: ReceiptKey) => Effect.Effect<ReceiptDetail, ReceiptNotFound | ServiceUnavailable>
-    /**
-     * Lists connected accounts' events at the provider, and returns those that left no receipt, newest first: a
-     * notification may never have arrived, or the database may have lost it. Also returns the accounts that could not
-     * be listed: those for which the provider fails, as with more than 100,000 events in that period, and those that
-     * are not connected but were at some time in it.
-     */
-    readonly missing: (query: FindMissing) => Effect.Effect<FoundMissing, ServiceUnavailable>
-    /**
-     * Creates the missing deliveries of a notification's events, and nothing else: those to endpoints that are active,
-     * subscribed and let the event pass their filters now. The event is fetched again from the provider, which keeps it
-     * for 30 days; an account status event is never created again, since it reported a past moment. Existing deliveries
-     * are unchanged, whatever their state. Idempotent: repeated replays create each delivery once, and a delivered
-     * notification is refused once its deliveries are no longer kept. Audited if anything was created.
-     *
-     * An unreadable notification (`malformed`) becomes what it would have become, once this version can read it: its
-     * events, their deliveries, and what paused endpoints missed; for an account, its present status. So does one whose
-     * account was not linked (`unlinked`), once it is.
-     *
-     * If there is no receipt, but the organization is given, the event is stored as if its notification arrived now. A
-     * receipt of another organization than the given one is refused.
-     */
-    readonly replay: (
-      key: ReceiptKey & { readonly organizationId?: OrganizationId },
-      author?: Author
-    ) => Effect.Effect<
-      Replay,
-      ReceiptNotFound | ReplayRefused | ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
-    >
-    /**
-     * Stores the accounts' events of a time that left no receipt, as `replay` does, the oldest first. Tells its progress
-     * after each part of that time, and returns the accounts that could not be asked.
-     */
-    readonly replayLost: (
-      query: Required<Omit<FindMissing, "organizationId">> & Pick<FindMissing, "organizationId">,
-      author: Author,
-      onProgress: (tenant: Tenant, progress: Progress) => Effect.Effect<void>
-    ) => Effect.Effect<ReadonlyArray<AccountNotAsked>, ServiceUnavailable>
-    /** One round of the task that does the same for all connected accounts, slowly, since they were last compared. */
-    readonly reconcile: (environment: Environment) => Effect.Effect<void, ServiceUnavailable>
-    /**
-     * Removes the months of receipts that are past their retention, and in small batches receipts that are not in a
-     * month's table. Also creates the tables for the next months.
-     */
-    readonly clean: Effect.Effect<void, ServiceUnavailable>
-  }
->() {
-  /** @param options.receiptRetention how long a receipt is kept */
-  static readonly layer = (options: {
-    readonly receiptRetention: Duration.Duration
-  }): Layer.Layer<Receipts, never, SqlClient.SqlClient | Provider | Accounts | CheckoutSessions | WakeUp | KeyedHash> =>
-    Layer.scoped(Receipts, make(options))
-}
+export class Receipts extends serviceWith<Receipts>()("connected-payments/inbound/Receipts", make) {}

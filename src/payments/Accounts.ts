@@ -28,7 +28,6 @@ export type { LinkedAccount }
 
 /** The account can't be linked; nothing was changed. */
 export class AccountTaken extends Data.TaggedError("AccountTaken")<{
-  /** Another organization has the account, or the organization has another connected account. */
   readonly reason: "another_organization" | "another_account"
   readonly message: string
   readonly cause?: unknown

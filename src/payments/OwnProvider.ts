@@ -5,20 +5,12 @@ import type { ProviderEvent } from "../events/stripe/ProviderEvent.ts"
 import { ProviderOperationUnsupported, SignatureInvalid } from "../platform/errors/Errors.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
 import type { ProviderShape } from "./Provider.ts"
-import { stripeProvider } from "./stripe/StripeProvider.ts"
+import { stripeProvider, withoutCredentials } from "./stripe/StripeProvider.ts"
 
 const unsupported = (): Effect.Effect<never, ProviderOperationUnsupported> => new ProviderOperationUnsupported()
 
 const unverifiable = (): Effect.Effect<never, SignatureInvalid> =>
   new SignatureInvalid({ message: "The payment provider of this installation sends no such notifications." })
-
-const withoutCredentials = {
-  sandbox: Option.none(),
-  production: Option.none(),
-  apiUrl: Option.none(),
-  checkoutSuccessUrl: "",
-  checkoutCancelUrl: ""
-}
 
 /** A provider that can do nothing: the operations are those of Stripe's adapter, which has them all. */
 const nothingSupported = {

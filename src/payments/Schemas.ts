@@ -108,7 +108,6 @@ export const TaxBehavior = Schema.Literal("inclusive", "exclusive", "unspecified
   description: "Whether the amount contains the tax"
 })
 
-/** The quantity of a line item: 1 to 999999. */
 export const Quantity = Schema.Int.pipe(Schema.between(1, 999_999)).annotations({
   description: "How many units of the price are sold"
 })

@@ -24,15 +24,12 @@ export const isArgument = ({ name }: Parameter): boolean => name.startsWith("<")
 export const written = (parameter: Parameter): string =>
   isArgument(parameter) ? parameter.name : `${parameter.name} ${parameter.form}`.trim()
 
-/** The values as written, by their keys. */
 export type Given = Readonly<Record<string, string | true | ReadonlyArray<string>>>
 
-/** A command as the help shows it. */
 interface Synopsis {
   /** Such as `keys create`. */
   readonly name: string
   readonly summary: string
-  /** The arguments of its example. */
   readonly example: string
 }
 

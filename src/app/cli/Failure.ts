@@ -14,7 +14,6 @@ export class WrongUsage extends Data.TaggedError("WrongUsage")<{
   readonly command?: string
 }> {}
 
-/** Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by a signal. */
 export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 130 } as const
 
 /** How many causes are printed with the message: enough for a lost connection, without a wall of text. */

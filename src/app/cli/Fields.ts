@@ -18,7 +18,6 @@ export const organizationOption = form(
   "must be an organization's id (a UUID)"
 )
 
-/** `--environment`. */
 export const environmentOption = choice(environments, "sandbox is the provider's test mode, production its live mode.")
 
 /** An e-mail address, in lower case. */

@@ -2,8 +2,6 @@ import { version } from "../../platform/settings/Version.ts"
 import { type Command, isArgument, type Parameter, written } from "./Command.ts"
 import { columns } from "./Output.ts"
 
-/** The help, from the table of commands. */
-
 export const programName = "connected-payments"
 
 export interface Program {

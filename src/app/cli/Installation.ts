@@ -3,7 +3,7 @@ import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Option, type Redacted, type Scope } from "effect"
 import type { Provider } from "../../payments/Provider.ts"
-import { stripeProviderLayer } from "../../payments/stripe/StripeProvider.ts"
+import { stripeProviderLayer, withoutCredentials } from "../../payments/stripe/StripeProvider.ts"
 import { Cipher } from "../../platform/kit/Cipher.ts"
 import type { Author } from "../../platform/kit/Tenant.ts"
 import { readSettings, type SettingsError, type SettingsShape } from "../../platform/settings/Settings.ts"
@@ -119,7 +119,6 @@ export const databaseAsFound: Layer.Layer<Sql | Installation, SettingsError | Lo
     )
   ).pipe(Layer.provideMerge(Installation.layer))
 
-/** The database, with its schema up to date. */
 export const database: Layer.Layer<
   Sql | Installation,
   SettingsError | LocalDefaultsFailed | SqlError.SqlError | MigrationFailed | CommandFailed
@@ -140,10 +139,4 @@ export const provider: Layer.Layer<Provider | Cipher, SettingsError | LocalDefau
 ).pipe(Layer.provide(Installation.layer))
 
 /** A provider for commands that only read recorded accounts: no key is needed, no emulator started. */
-export const noProvider: Layer.Layer<Provider> = stripeProviderLayer({
-  sandbox: Option.none(),
-  production: Option.none(),
-  apiUrl: Option.none(),
-  checkoutSuccessUrl: "",
-  checkoutCancelUrl: ""
-})
+export const noProvider: Layer.Layer<Provider> = stripeProviderLayer(withoutCredentials)

@@ -1,5 +1,3 @@
-/** The layout of the output of commands. */
-
 /** Makes control characters visible: stored texts come from others, and must not control the terminal. */
 export const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\u{FFFD}")
 

@@ -72,11 +72,9 @@ export const readPrivateFile = (file: string): Effect.Effect<Option.Option<strin
     )
   )
 
-/** The file in the data directory that keeps the local defaults' secrets. */
 export const localSecretsPath = (settings: Pick<SettingsShape, "dataDirectory">): string =>
   join(resolve(settings.dataDirectory), "secrets.json")
 
-/** The credentials of an emulator that was started with these secrets. */
 export const emulatorCredentials = (secrets: typeof LocalSecrets.Type): ProviderCredentials => ({
   secretKey: Redacted.make(secrets.providerSecretKey),
   webhookSecrets: [Redacted.make(secrets.providerWebhookSecret)]

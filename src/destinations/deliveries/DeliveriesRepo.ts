@@ -102,7 +102,6 @@ const ofData = (part: string): string =>
 const numberIn = (field: string): string =>
   `CASE WHEN (data -> '${field}')::text ~ '^[0-9]{1,15}$' THEN (data -> '${field}')::text::float8 END`
 
-/** The columns of a `Delivery`, of the tables in `deliveryTables`. */
 export const deliveryColumns = `
   ${paymentOf("e.payload")} AS "paymentId", ${ofData(`COALESCE(${amountFields.map(numberIn).join(", ")})`)} AS amount,
   ${ofData(`substring((data -> 'currency')::text FROM '^"([a-z]{3})"$')`)} AS currency,

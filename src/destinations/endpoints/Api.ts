@@ -57,7 +57,6 @@ const DestinationText = text({ min: 1, max: 2048 }).annotations({
   jsonSchema: { minLength: 1, maxLength: 2048, pattern: "^[hH][tT][tT][pP][sS]://[^\\s\\\\/?#@]+(?:/[^\\s\\\\?#]*)?$" }
 })
 
-/** The subscribed types, each once. */
 const Subscriptions = uniqueArray(EventType, { min: 1, max: maxSubscriptions }).annotations({
   description: "Event types from the catalog, each once",
   jsonSchema: { uniqueItems: true }
@@ -208,7 +207,6 @@ export const SkippedCursor = text({
 export const ListSkipped = strict(Schema.Struct({ limit: pageFields.limit, starting_after: optional(SkippedCursor) }))
 export type ListSkipped = typeof ListSkipped.Type
 
-/** Webhook destinations (contract 5.3). */
 export class EndpointsApi extends integrationGroup("endpoints", "Endpoints that receive signed webhook events")
   .add(
     integrationGet("list", "/endpoints", "List endpoints and the event catalog")

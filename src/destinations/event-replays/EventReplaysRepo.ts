@@ -45,7 +45,6 @@ export interface LookedAtEvent {
   readonly filterSubjects: string | null
 }
 
-/** A replay that may have sent an event. */
 export interface CoveringReplay {
   readonly id: EventReplayId
   readonly endpointId: EndpointId

@@ -29,7 +29,6 @@ export const makeEventsRepo = Effect.fnUntraced(function* (keepFor: Duration.Dur
   const isWanted = sql.literal(hasPublicId("e", "wanted.id"))
   const isOfWanted = sql.literal(hasPayment("e", "wanted.id"))
 
-  /** The statement of a page: see `list`. */
   const page = (tenant: Tenant, query: ListEvents, after: string | undefined, limit: number) => {
     const { created_gte: from, created_lte: until, payment_id: paymentId, type } = query
     const keys = [

@@ -54,7 +54,6 @@ type DataOf<Entry> = Entry extends { readonly data: Schema.Schema<infer Value, i
   ? Value
   : OutboundEvent["data"]
 
-/** An event of one catalog. */
 export type OutboundEventOf<Catalog extends ReadonlyArray<CatalogEntry>> = EventOfEntry<Catalog[number]>
 
 type EventOfEntry<Entry extends CatalogEntry> = Entry extends CatalogEntry

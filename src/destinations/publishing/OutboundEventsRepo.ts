@@ -5,7 +5,6 @@ import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import type { MatchableEndpoint, NewEvent } from "./Publication.ts"
 import { matchableEndpoints, publicationParts } from "./PublicationStatement.ts"
 
-/** An event to store with its deliveries. */
 export interface NewOutboundEvent {
   readonly event: NewEvent
   readonly receivedAt: Date

@@ -75,7 +75,6 @@ export interface FurtherDeliveries {
   readonly endpointId: string
   readonly secretIds: ReadonlyArray<string>
   readonly ids: ReadonlyArray<string>
-  /** The key of each one's event. */
   readonly eventKeys: ReadonlyArray<string>
 }
 
@@ -93,7 +92,6 @@ export const furtherDeliveries = (sql: SqlClient.SqlClient, of: FurtherDeliverie
     RETURNING *
   ), queued AS (${enqueue(sql, "delivery")})`
 
-/** The rules that differ between publishers. */
 export interface PublicationRules {
   /** The part of the statement that holds the sources to store. Default: `source`, which is all of them. */
   readonly from?: string

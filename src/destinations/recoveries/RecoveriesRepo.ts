@@ -14,7 +14,6 @@ import type { ListRecoveries, Recovery } from "./Api.ts"
 /** Few, so that a step is short and the queue alternates between endpoints. */
 const stepSize = 100
 
-/** The lowest id. */
 const noId = "00000000-0000-0000-0000-000000000000"
 
 export interface Step {

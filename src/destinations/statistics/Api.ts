@@ -41,7 +41,6 @@ export const EndpointDays = Schema.Struct({
   days: described(Schema.Array(DeliveryDay), "The oldest first; days without deliveries are left out")
 }).annotations({ identifier: "EndpointDays" })
 
-/** The counts that an overview shows. */
 export const Statistics = Schema.Struct({
   from: described(UtcDay, "The first day, in UTC"),
   until: described(UtcDay, "The last day, in UTC: the current one"),

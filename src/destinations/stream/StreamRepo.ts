@@ -77,7 +77,6 @@ export const makeStreamRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   return {
     /** For all streams at once. Misses sessions of roles that this one may not inspect. */
     news: (of: {
-      /** Ids of sandbox keys, each with its organization. */
       readonly keys: ReadonlyArray<readonly [id: string, organizationId: OrganizationId]>
       readonly organizations: ReadonlyArray<OrganizationId>
       readonly since: Micros

@@ -22,7 +22,6 @@ export interface EndpointFailures extends Tenant {
   readonly reasons: ReadonlyArray<FailureReason>
 }
 
-/** The codes in words. */
 const words: Record<AttemptErrorCode, string> = {
   timeout: "it did not answer in time",
   connection_refused: "it refused the connection",

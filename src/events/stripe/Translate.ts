@@ -348,7 +348,6 @@ export const soldItemsReference = (event: ProviderEvent): SoldItemsReference | n
   })
 }
 
-/** The provider's event types that are translated. */
 export const translatedProviderTypes: ReadonlyArray<string> = Object.keys(translators)
 
 export const translate = ({ event, ...context }: TranslateInput): Translation => {

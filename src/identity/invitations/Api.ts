@@ -15,7 +15,6 @@ import { CreatedBy, Email, Environments, InvitedRole, WorkspaceEnvironment } fro
 import { sessionDelete, sessionGet, sessionGroup, sessionPost } from "../SessionEndpoints.ts"
 import { linkPageEndpoint, redemption, SignedIn } from "../sign-in/Api.ts"
 
-/** An invitation that can still be accepted. */
 export const Invitation = Schema.Struct({
   id: described(Schema.UUID, "The id that paths and the audit log name it by"),
   email: described(Schema.String, "The address that its link was mailed to"),

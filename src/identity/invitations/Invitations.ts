@@ -1,10 +1,11 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, type Redacted } from "effect"
+import { Effect, type Redacted } from "effect"
 import { PermissionDenied, ResourceNotFound, SessionInvalid, ValidationFailed } from "../../platform/errors/Errors.ts"
 import { type AuditAction, makeAudit } from "../../platform/kit/Audit.ts"
 import { newId } from "../../platform/kit/Ids.ts"
 import { Mailer } from "../../platform/kit/Mailer.ts"
 import { RateLimits } from "../../platform/kit/RateLimit.ts"
+import { serviceWith } from "../../platform/kit/Service.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { requireGrantable, requireManages } from "../members/Members.ts"
 import { entersEverything, makeMemberships } from "../members/MembershipsRepo.ts"
@@ -14,17 +15,6 @@ import { newToken, Sessions, tokenHash } from "../sign-in/Sessions.ts"
 import { type Invitation, makeInvitationsRepo, type NewInvitation } from "./InvitationsRepo.ts"
 
 type Acting = Pick<NewInvitation, "organizationId" | "author">
-
-/** Invitations by e-mail link, valid 7 days. Owners and admins invite; only owners invite admins. */
-export class Invitations extends Context.Tag("connected-payments/identity/Invitations")<
-  Invitations,
-  Effect.Effect.Success<ReturnType<typeof make>>
->() {
-  static readonly layer = (options: {
-    /** The public URL of the service, without a trailing slash. */
-    readonly publicUrl: string
-  }) => Layer.effect(Invitations, make(options.publicUrl))
-}
 
 const makeParts = Effect.fnUntraced(function* (publicUrl: string) {
   const sql = yield* SqlClient.SqlClient
@@ -149,7 +139,7 @@ const makeAccept = ({ memberships, record, repo, sessions, sql }: Parts) => {
   return { preview, accept }
 }
 
-const make = Effect.fnUntraced(function* (publicUrl: string) {
+const make = Effect.fnUntraced(function* ({ publicUrl }: { readonly publicUrl: string }) {
   const parts = yield* makeParts(publicUrl)
   const create = makeCreate(parts)
   /** Revokes an invitation: from then on its link is refused. */
@@ -175,3 +165,6 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
     clean: orUnavailable(parts.repo.clean)
   }
 })
+
+/** Invitations by e-mail link, valid 7 days. Owners and admins invite; only owners invite admins. */
+export class Invitations extends serviceWith<Invitations>()("connected-payments/identity/Invitations", make) {}

@@ -1,6 +1,5 @@
 import { Context, Schema } from "effect"
 
-/** A permission for operations on payments (contract 2.5). */
 export const PaymentPermission = Schema.Literal(
   "payments:read",
   "payments:write",

@@ -59,7 +59,6 @@ export const makeOrganizationsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
           AND deleted_at IS NULL) AS pages,
       (SELECT count(*) > 1 FROM payments.memberships WHERE organization_id = ${id}) AS members`,
 
-  /** Releases the accounts for other organizations. */
   deleteAccounts: (id: OrganizationId) => sql<{ readonly id: string; readonly environment: Environment }>`
     DELETE FROM payments.provider_accounts WHERE organization_id = ${id} RETURNING account_id AS id, environment`,
 

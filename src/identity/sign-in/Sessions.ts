@@ -22,7 +22,6 @@ export const tokenHash = (token: Redacted.Redacted): Buffer =>
 
 const tokenForm = /^[A-Za-z0-9_-]{43}$/
 
-/** A new token: 32 random bytes as base64url. */
 export const newToken = (): Redacted.Redacted => Redacted.make(randomBytes(32).toString("base64url"))
 
 export const isToken = (text: string): boolean => tokenForm.test(text)

@@ -1,8 +1,9 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, type Redacted } from "effect"
+import { Effect, type Redacted } from "effect"
 import { SessionInvalid } from "../../platform/errors/Errors.ts"
 import { Mailer } from "../../platform/kit/Mailer.ts"
 import { RateLimits } from "../../platform/kit/RateLimit.ts"
+import { serviceWith } from "../../platform/kit/Service.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"
 import type { Session } from "../Principal.ts"
@@ -17,17 +18,7 @@ export interface BegunSession {
   readonly session: Session
 }
 
-export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
-  SignIn,
-  Effect.Effect.Success<ReturnType<typeof make>>
->() {
-  static readonly layer = (options: {
-    /** The public URL of the service, without a trailing slash. */
-    readonly publicUrl: string
-  }) => Layer.effect(SignIn, make(options.publicUrl))
-}
-
-const make = Effect.fnUntraced(function* (publicUrl: string) {
+const make = Effect.fnUntraced(function* ({ publicUrl }: { readonly publicUrl: string }) {
   const sql = yield* SqlClient.SqlClient
   const repo = yield* makeSignInRepo
   const sessions = yield* Sessions
@@ -84,3 +75,5 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
 
   return { requestLink, preview, redeem, clean: orUnavailable(repo.cleanLinks) }
 })
+
+export class SignIn extends serviceWith<SignIn>()("connected-payments/identity/SignIn", make) {}

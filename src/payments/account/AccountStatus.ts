@@ -5,7 +5,6 @@ import { type Malformed, malformed, orAbsent } from "../../events/stripe/Provide
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { ProviderObject } from "../Schemas.ts"
 
-/** An account's status: the `data` of `account.updated` (contract 6.7). */
 export type AccountStatus = EventData<"account.updated">
 
 /** The fields of the provider's account from which its status is derived. */

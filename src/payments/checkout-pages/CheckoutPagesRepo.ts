@@ -34,7 +34,6 @@ export interface PageRow extends PageContent {
 export interface FoundRow extends Omit<PageRow, "sales"> {
   readonly organizationId: OrganizationId
   readonly deleted: boolean
-  /** The organization's name. */
   readonly seller: string
   /** Whether its tenant's account is connected. */
   readonly connected: boolean

@@ -16,7 +16,6 @@ import { isMarked } from "./Metadata.ts"
 import { type FinishedSession, makeSoldItemsRepo } from "./SoldItemsRepo.ts"
 import type { SessionPage } from "./StripeCheckout.ts"
 
-/** The seller, and what it may sell. */
 type Seller = Pick<PrincipalShape, "organizationId" | "environment" | "permissions">
 
 /** The checkout page that a session is created for, and the pages that its payer returns to. */

@@ -12,7 +12,6 @@ const reserved = "svc_"
 export const isMarked = ({ metadata }: ProviderObject): boolean =>
   Predicate.isRecord(metadata) && metadata[checkoutMarker.key] === checkoutMarker.value
 
-/** The caller's own pairs of an object's metadata. */
 export const ownPairs = ({ metadata }: ProviderObject): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(Predicate.isRecord(metadata) ? metadata : {}).flatMap(([key, value]) =>

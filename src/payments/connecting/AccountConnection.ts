@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Either, Layer, Option } from "effect"
+import { Effect, Either, Option } from "effect"
 import { refusal } from "../../platform/bounds/Refusals.ts"
 import {
   AccountAlreadyConnected,
@@ -10,6 +10,7 @@ import {
   ValidationFailed
 } from "../../platform/errors/Errors.ts"
 import { makeAudit } from "../../platform/kit/Audit.ts"
+import { serviceWith } from "../../platform/kit/Service.ts"
 import type { Author, Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
@@ -225,7 +226,7 @@ const makeReadStatus = Effect.gen(function* () {
   })
 })
 
-const make = Effect.fnUntraced(function* (publicUrl: string) {
+const make = Effect.fnUntraced(function* ({ publicUrl }: { readonly publicUrl: string }) {
   const sql = yield* SqlClient.SqlClient
   const accounts = yield* Accounts
   const policy = yield* makeConnectingPolicy
@@ -323,12 +324,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
 })
 
 /** Self-service connection of an organization's provider account, by environment (contract 1.5). */
-export class AccountConnection extends Context.Tag("connected-payments/payments/AccountConnection")<
-  AccountConnection,
-  Effect.Effect.Success<ReturnType<typeof make>>
->() {
-  static readonly layer = (options: {
-    /** The public URL of the service, without a trailing slash. */
-    readonly publicUrl: string
-  }) => Layer.scoped(AccountConnection, make(options.publicUrl))
-}
+export class AccountConnection extends serviceWith<AccountConnection>()(
+  "connected-payments/payments/AccountConnection",
+  make
+) {}

@@ -50,7 +50,6 @@ export const makeConnectingPolicy = Effect.gen(function* () {
     requireManagerNow: (tenant: Tenant, author: Author): Effect.Effect<void, PermissionDenied | ServiceUnavailable> =>
       orUnavailable(transaction(sql)(requireManager(tenant, author))),
 
-    /** Requires an owner. Run it in a transaction. */
     requireOwner: (tenant: Tenant, author: Author) =>
       requireRole(tenant, author, (role) => role === "owner", "owners may disconnect"),
 

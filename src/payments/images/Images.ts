@@ -12,7 +12,6 @@ import { type ImageName, ImageStore } from "./ImageStore.ts"
 import { makeImagesRepo } from "./ImagesRepo.ts"
 import { imagesPath, isOwnImage } from "./ImageUrl.ts"
 
-/** The file name of an image, in its URL and in records. */
 export const fileOf = ({ format, sha256 }: ImageName): string => `${sha256}.${format}`
 
 export const nameOf = (file: string): Option.Option<ImageName> => {

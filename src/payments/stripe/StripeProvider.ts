@@ -1,4 +1,4 @@
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Option } from "effect"
 import { stripeName } from "../../events/Envelope.ts"
 import { Metrics, type MetricsWriter } from "../../platform/telemetry/Metrics.ts"
 import { stripeAccount } from "../account/StripeAccount.ts"
@@ -16,6 +16,15 @@ import { stripeSubscriptions } from "../subscriptions/StripeSubscriptions.ts"
 import { makeStripeCall, type StripeProviderOptions } from "./StripeCall.ts"
 
 export type { StripeProviderOptions } from "./StripeCall.ts"
+
+/** For what makes no call. */
+export const withoutCredentials: StripeProviderOptions = {
+  sandbox: Option.none(),
+  production: Option.none(),
+  apiUrl: Option.none(),
+  checkoutSuccessUrl: "",
+  checkoutCancelUrl: ""
+}
 
 export const stripeProvider = (options: StripeProviderOptions, metrics: MetricsWriter | null): ProviderShape => {
   const call = makeStripeCall(options, metrics)

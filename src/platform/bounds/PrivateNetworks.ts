@@ -35,7 +35,6 @@ export const isPrivateAddress = (address: string): boolean => {
 
 const privateSuffixes = [".localhost", ".localdomain", ".local", ".internal", ".home.arpa"]
 
-/** The form of a name with a domain. */
 export const domainName = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+$/
 
 const plainName = /^[a-z0-9_-]{1,63}$/

@@ -1,7 +1,5 @@
 import { documented } from "./DocumentedError.ts"
 
-/** Failures of the service itself. */
-
 export class ServiceUnavailable extends documented("ServiceUnavailable", "open", {
   status: 503,
   message: "The service cannot process requests at the moment; try again shortly.",

@@ -1,7 +1,7 @@
 import { hash, randomUUID } from "node:crypto"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Context, Duration, Effect, Layer, Predicate, Redacted } from "effect"
+import { Duration, Effect, Predicate, Redacted } from "effect"
 import {
   errorBody,
   IdempotencyKeyReused,
@@ -16,6 +16,7 @@ import { Cipher, type Encrypted } from "./Cipher.ts"
 import { errorLink } from "./ErrorLink.ts"
 import { KeyedHash } from "./KeyedHash.ts"
 import { RequestId } from "./Request.ts"
+import { service } from "./Service.ts"
 import { ofTenant, type Tenant } from "./Tenant.ts"
 
 /**
@@ -283,13 +284,29 @@ const make = Effect.gen(function* () {
       yield* operation.onSuccess?.(result) ?? Effect.void
       return json(status, text)
     })
-  const run: Idempotency["Type"]["run"] = (operation, effect) =>
+  /**
+   * Runs an operation whose effect is outside the database (a call to the provider, repeated safely under a key
+   * derived from the key it gets), and stores its answer. If the process crashes between the two, or the outcome is
+   * open, a repeat runs it again under the same key; after a refusal it runs under another one.
+   */
+  const run = <A, E, R, E2 = never>(
+    operation: IdempotentOperation<A, E2>,
+    effect: (effectKey: string) => Effect.Effect<A, E, R>
+  ) =>
     withKey(operation, settling.release, (lease, refusals) =>
       Effect.flatMap(effect(effectKeyOf(operation.key, refusals)), (result) =>
         transaction(parts.sql)(answer(operation, lease, result))
       )
     )
-  const runInTransaction: Idempotency["Type"]["runInTransaction"] = ({ key, ...operation }, prepare) =>
+  /**
+   * Runs an operation whose effect is in the database: it and its answer are stored together or not at all. `prepare`
+   * does slow work without the database (a look-up, a hash), before the transaction. Without a key no answer is kept,
+   * since nobody could ask for it.
+   */
+  const runInTransaction = <A, E, R, E2, R2>(
+    { key, ...operation }: Omit<IdempotentOperation<A>, "key" | "onSuccess"> & { readonly key: string | undefined },
+    prepare: Effect.Effect<Effect.Effect<A, E, R>, E2, R2>
+  ): Effect.Effect<HttpServerResponse.HttpServerResponse, Exclude<E | E2, SqlError.SqlError> | Refusal, R | R2> =>
     key === undefined
       ? Effect.flatMap(prepare, transaction(parts.sql)).pipe(
           Effect.map((result) => json(operation.status ?? 200, JSON.stringify(operation.encode(result)))),
@@ -300,44 +317,12 @@ const make = Effect.gen(function* () {
             transaction(parts.sql)(Effect.flatMap(effect, (result) => answer({ ...operation, key }, lease, result)))
           )
         )
-  const kept: Idempotency["Type"]["kept"] = (tenant, keys) =>
+  /** Which of these keys of a tenant were claimed within 24 hours and not deleted since. */
+  const kept = (tenant: Tenant, keys: ReadonlyArray<string>) =>
     orUnavailable(Effect.map(parts.repo.kept(tenant, keys), (rows) => new Set(rows.map(({ key }) => key))))
 
   return { run, runInTransaction, kept, clean: orUnavailable(parts.repo.clean) }
 })
 
 /** Runs mutations once per `Idempotency-Key`. */
-export class Idempotency extends Context.Tag("connected-payments/kit/Idempotency")<
-  Idempotency,
-  {
-    /**
-     * Runs an operation whose effect is outside the database (a call to the provider, repeated safely under a key
-     * derived from the key it gets), and stores its answer. If the process crashes between the two, or the outcome is
-     * open, a repeat runs it again under the same key; after a refusal it runs under another one.
-     */
-    readonly run: <A, E, R, E2 = never>(
-      operation: IdempotentOperation<A, E2>,
-      effect: (effectKey: string) => Effect.Effect<A, E, R>
-    ) => Effect.Effect<HttpServerResponse.HttpServerResponse, Exclude<E | E2, SqlError.SqlError> | Refusal, R>
-    /**
-     * Runs an operation whose effect is in the database: it and its answer are stored together or not at all. `prepare`
-     * does slow work without the database (a look-up, a hash), before the transaction. Without a key no answer is kept,
-     * since nobody could ask for it.
-     */
-    readonly runInTransaction: <A, E, R, E2, R2>(
-      operation: Omit<IdempotentOperation<A>, "key" | "onSuccess"> & { readonly key: string | undefined },
-      prepare: Effect.Effect<Effect.Effect<A, E, R>, E2, R2>
-    ) => Effect.Effect<HttpServerResponse.HttpServerResponse, Exclude<E | E2, SqlError.SqlError> | Refusal, R | R2>
-    /** Which of these keys of a tenant were claimed within 24 hours and not deleted since. */
-    readonly kept: (
-      tenant: Tenant,
-      keys: ReadonlyArray<string>
-    ) => Effect.Effect<ReadonlySet<string>, ServiceUnavailable>
-    readonly clean: Effect.Effect<void, ServiceUnavailable>
-  }
->() {
-  static readonly layer: Layer.Layer<Idempotency, never, SqlClient.SqlClient | Cipher | KeyedHash> = Layer.effect(
-    Idempotency,
-    make
-  )
-}
+export class Idempotency extends service<Idempotency>()("connected-payments/kit/Idempotency", make) {}

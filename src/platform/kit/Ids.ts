@@ -14,7 +14,6 @@ export type OrganizationId = typeof OrganizationId.Type
 export const EndpointId = idOf("EndpointId", "endpoint")
 export type EndpointId = typeof EndpointId.Type
 
-/** A delivery's id, sent in `Service-Delivery-ID`. */
 export const DeliveryId = idOf("DeliveryId", "delivery")
 export type DeliveryId = typeof DeliveryId.Type
 

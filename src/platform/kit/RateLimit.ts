@@ -1,10 +1,11 @@
 import { SqlClient, type SqlError, type Statement } from "@effect/sql"
-import { Context, Data, Duration, Effect, Layer, Option } from "effect"
-import { RateLimitExceeded, type ServiceUnavailable } from "../errors/Errors.ts"
+import { Context, Data, Duration, Effect, Option } from "effect"
+import { RateLimitExceeded } from "../errors/Errors.ts"
 import { batchSize } from "../storage/Batches.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import { BoundedMap, BoundedSemaphore, monotonicMillis } from "./Concurrency.ts"
 import { ResponseHeaders } from "./Request.ts"
+import { service } from "./Service.ts"
 
 /** Refills continuously within `per`. Buckets are in the database, shared by all processes. */
 export interface RateLimitPolicy {
@@ -203,7 +204,7 @@ export class BucketEmpty extends Data.TaggedError("BucketEmpty")<{ readonly retr
 const bucketEmpty = (view: BucketView, policy: RateLimitPolicy, now: number, cost: number): BucketEmpty =>
   new BucketEmpty({ retryAfter: Duration.seconds(secondsToTokens(tokensAtMost(view, policy, now), policy, cost)) })
 
-const make = Effect.map(SqlClient.SqlClient, (sql): RateLimits["Type"] => {
+const make = Effect.map(SqlClient.SqlClient, (sql) => {
   const views = new BoundedMap<BucketView>(maxViews)
 
   /** One request at a time per bucket, unless the previous one found that it is empty. */
@@ -227,6 +228,7 @@ const make = Effect.map(SqlClient.SqlClient, (sql): RateLimits["Type"] => {
     }
   })
 
+  /** Or fails with how long to wait; without the database if the bucket can't hold that many. */
   const take = Effect.fnUntraced(function* (bucket: string, policy: RateLimitPolicy, cost = 1) {
     const name = nameOf(bucket, policy)
     const now = yield* monotonicMillis
@@ -237,6 +239,7 @@ const make = Effect.map(SqlClient.SqlClient, (sql): RateLimits["Type"] => {
     yield* view.line.turn(ask(name, view, policy, cost))
   }, orUnavailable)
 
+  /** Reported with the next `take`, for frequent requests. A bucket's first request is a `take`. */
   const takeHere = Effect.fnUntraced(function* (bucket: string, policy: RateLimitPolicy) {
     const view = views.get(nameOf(bucket, policy))
     if (view === undefined) {
@@ -258,22 +261,4 @@ const make = Effect.map(SqlClient.SqlClient, (sql): RateLimits["Type"] => {
 })
 
 /** Limits on requests without a credential, or that count something other than requests. */
-export class RateLimits extends Context.Tag("connected-payments/kit/RateLimits")<
-  RateLimits,
-  {
-    /** Or fails with how long to wait; without the database if the bucket can't hold that many. */
-    readonly take: (
-      bucket: string,
-      policy: RateLimitPolicy,
-      cost?: number
-    ) => Effect.Effect<void, BucketEmpty | ServiceUnavailable>
-    /** Reported with the next `take`, for frequent requests. A bucket's first request is a `take`. */
-    readonly takeHere: (
-      bucket: string,
-      policy: RateLimitPolicy
-    ) => Effect.Effect<void, BucketEmpty | ServiceUnavailable>
-    readonly clean: Effect.Effect<void, ServiceUnavailable>
-  }
->() {
-  static readonly layer: Layer.Layer<RateLimits, never, SqlClient.SqlClient> = Layer.effect(RateLimits, make)
-}
+export class RateLimits extends service<RateLimits>()("connected-payments/kit/RateLimits", make) {}

@@ -24,7 +24,6 @@ export class Stopping extends Context.Reference<Stopping>()("connected-payments/
 
 export const newRequestId = (): string => `req_${crypto.randomUUID().replaceAll("-", "")}`
 
-/** The page size of our own lists, by default. */
 export const defaultPageSize = 10
 
 /** Means that many or more: counting further would take longer than a request may. */
@@ -160,7 +159,6 @@ const integerFromQuery = (minimum: number, maximum: number, description: string,
     )
   )
 
-/** How many days statistics show: 1 to 90, default 30. */
 export const DaysFromQuery = integerFromQuery(1, 90, "How many UTC days, today included: 1 to 90, default 30")
 
 const Limit = integerFromQuery(1, 100, "How many items to return: 1 to 100, default 10")

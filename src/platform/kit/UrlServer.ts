@@ -2,7 +2,6 @@
 export const bareHostname = (hostname: string): string =>
   hostname.startsWith("[") && hostname.endsWith("]") ? hostname.slice(1, -1) : hostname
 
-/** The server that an HTTP URL leads to. */
 export const serverOf = ({ hostname, port, protocol }: URL): { readonly host: string; readonly port: number } => ({
   host: bareHostname(hostname),
   port: port === "" ? (protocol === "https:" ? 443 : 80) : Number(port)

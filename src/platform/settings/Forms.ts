@@ -34,7 +34,6 @@ export const parsed = <A, B>(
 export const validated = <A>(of: Form<A>, message: string, isValid: (value: A) => boolean): Form<A> =>
   parsed(of, (value) => (isValid(value) ? Either.right(value) : Either.left(message)))
 
-/** A form whose value is transformed. */
 export const mapped = <A, B>(of: Form<A>, f: (value: A) => B): Form<B> => parsed(of, (value) => Either.right(f(value)))
 
 const anyText = form(Config.string())

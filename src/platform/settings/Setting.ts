@@ -5,7 +5,6 @@ import type { Form } from "./Forms.ts"
 
 /** A setting, defined once: its reader, the type of its value, and its row in the table of settings. */
 
-/** A row of the table of settings, in Markdown. */
 export interface SettingRow {
   readonly name: string
   /** The value if it is not set. */
@@ -34,7 +33,6 @@ type About = Pick<SettingRow, "about" | "production">
 const withRow = <A>(config: Config.Config<A>, row: SettingRow): Setting<A> =>
   Object.assign(config, { row, rows: [row] })
 
-/** Reads a text as the value of a form. */
 const valueIn = <A>({ config }: Form<A>, name: string, text: string): Either.Either<A, ConfigError.ConfigError> =>
   Effect.runSync(Effect.either(ConfigProvider.fromMap(new Map([[name, text]])).load(Config.nested(config, name))))
 

@@ -142,10 +142,8 @@ export const misspeltSettings = (names: ReadonlyArray<string>): ReadonlyArray<st
     })
 }
 
-/** `LOG_LEVEL`: the lowest level that is logged. */
 export const logLevel: Effect.Effect<LogLevel.LogLevel, SettingsError> = read(logDefinitions.level)
 
-/** `LOG_REQUESTS`: whether there is a line for each request. */
 export const logRequests: Effect.Effect<boolean, SettingsError> = read(logDefinitions.requests)
 
 /** The headers of exports that are set, by the variables' names. */

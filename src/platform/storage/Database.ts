@@ -376,7 +376,6 @@ export const withSqlErrors =
       )
     )
 
-/** Whether a fiber is in an uncommitted transaction. */
 export const isInTransaction = ({ currentContext }: Fiber.RuntimeFiber<unknown, unknown>): boolean =>
   currentContext.unsafeMap.has(SqlClient.TransactionConnection.key)
 

@@ -345,7 +345,6 @@ const exportLogs = (resource: Resource, protocol: Protocol): Effect.Effect<Expor
     }
   })
 
-/** The name of the installation. */
 const installationAttribute = "service.namespace"
 
 /**

@@ -16,7 +16,6 @@ type Json = Record<string, unknown>
 /** The public paths of the contract's documents: the OpenAPI document, and the first page of the reference. */
 export const documentPaths = { openApi: "/openapi.json", reference: "/docs/reference" } as const
 
-/** The tag of the events that the service sends. */
 const eventsTag = "Webhooks"
 
 const pathOfTag = (tag: string) => `${documentPaths.reference}/${tag.toLowerCase().replaceAll(" ", "-")}` as const
@@ -32,7 +31,6 @@ export const referencePathsWithout = (unsupported: ReadonlySet<string>) =>
 
 export const referencePaths = referencePathsWithout(new Set())
 
-/** A page of the reference. */
 export interface ReferencePage {
   readonly path: string
   readonly title: string
@@ -147,7 +145,6 @@ class Fields {
     return parts[0] === schema ? "" : parts.map((part) => this.within(part, above)).join("")
   }
 
-  /** The fields of an object as a list. */
   listOf(schema: Json, above: ReadonlyArray<unknown> = []): string {
     const required = [schema["required"]].flat()
     const entries = Object.entries(recordIn(schema, "properties")).map(([name, value]) => {
@@ -162,7 +159,6 @@ class Fields {
 
 const quotedForShell = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
-/** The body of a request as options of curl. */
 const bodyOptions = (described: Json): ReadonlyArray<string> => {
   const content = recordIn(described, "requestBody", "content")
   const [type, media] = Object.entries(content)[0] ?? []
@@ -329,7 +325,6 @@ const routeRow = (path: string, { anchor, method, operation, path: route }: Desc
   return `<tr><td><a href="${path}#${anchor}">${escaped(textIn(operation, "summary"))}</a><br><code>${method} ${breakable(route)}</code></td><td>${needs === undefined ? "" : code(needs)}</td><td>${idempotency}</td></tr>`
 }
 
-/** The first page: the document's introduction, and every operation under its tag. */
 const firstPage = (introduction: string, tags: ReadonlyArray<TagOperations>): ReferencePage => ({
   path: documentPaths.reference,
   title: "API reference",

@@ -228,7 +228,6 @@ summary { cursor: pointer; font-weight: 600; padding: .3rem 0 .6rem }
 const stylePath = guidePath("style.css")
 const searchPath = guidePath("search")
 
-/** The public paths of the pages. */
 export const guidePaths: ReadonlyArray<string> = [
   guidesPath,
   stylePath,

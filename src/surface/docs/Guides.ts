@@ -72,7 +72,6 @@ export const guidePath = <const Name extends string>(name: Name) => `${guidesPat
 
 export class GuidesNotFound extends Data.TaggedError("GuidesNotFound")<{ readonly cause: unknown }> {}
 
-/** The names of the pages for maintainers. */
 export const forMaintainers: ReadonlySet<string> = new Set(contents.find(({ reader }) => reader === "Change it")?.names)
 
 /** A guide's file, relative to the package's folder; the compiled package has it where the sources have it. */

@@ -59,7 +59,6 @@ export interface OperationToolOptions {
 /** The context of an operation: its caller, and the services that it uses. */
 type OperationContext = Principal | Accounts | Idempotency | SqlClient.SqlClient
 
-/** An operation, whatever its request. */
 type Operation = (request: never) => Effect.Effect<unknown, unknown, OperationContext>
 
 type Fields = Readonly<Record<string, unknown>>

@@ -78,7 +78,6 @@ const refused = (text: string, retryAfter: Duration.Duration | null = null): Cal
 const noteRefusal = (attributes: Readonly<Record<string, string>>): Effect.Effect<void> =>
   Effect.zipRight(annotateSpan(attributes), annotateRequest(attributes))
 
-/** The code of a stored refusal. */
 const codeOf = Schema.decodeUnknown(Schema.parseJson(Schema.Struct({ code: Schema.String })))
 
 /**

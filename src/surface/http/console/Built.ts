@@ -64,7 +64,6 @@ export const writeBuilt = async (bundle: Bundle, folder: URL): Promise<void> => 
   await writeFile(builtList(folder), `${Schema.encodeSync(BuiltList)({ theme, script, imports, style, files })}\n`)
 }
 
-/** Reads the console that `writeBuilt` has written. */
 export const readBuilt = async (folder: URL): Promise<ServedConsole> => {
   const list = Schema.decodeUnknownSync(BuiltList)(await readFile(builtList(folder), "utf8"))
   const files = await Promise.all(
