@@ -30,6 +30,12 @@ const started = (answer: (claim: ClaimOptions, before: number) => Claim, options
     return { claims, looking, queue, worker }
   })
 
+const timeIs = (now: () => number) =>
+  Effect.acquireRelease(
+    Effect.sync(() => vi.spyOn(performance, "now").mockImplementation(now)),
+    (spy) => Effect.sync(() => spy.mockRestore())
+  )
+
 describe("claims in the order of time", () => {
   it.scopedLive("wait for room, and never ask for less than one", function* () {
     const { claims, queue } = yield* started((_, before) => (before === 0 ? due(4) : nothingDue))
@@ -61,10 +67,7 @@ describe("claims in the order of time", () => {
     "look from the start again each second, the more rarely, the longer that takes: done rows may not be cleared away",
     function* () {
       let now = 0
-      yield* Effect.acquireRelease(
-        Effect.sync(() => vi.spyOn(performance, "now").mockImplementation(() => now)),
-        (spy) => Effect.sync(() => spy.mockRestore())
-      )
+      yield* timeIs(() => now)
       /** How much longer than the others those take, by their number. */
       const longer = [0, 0, 20, 20, 500, 500, 0]
       const fromStart: Array<number> = []
@@ -110,10 +113,7 @@ describe("claims in the order of time", () => {
 describe("a worker that stood still after a claim for longer than an attempt may wait", () => {
   it.scopedLive("sends nothing, since another may have the lease by then, and gives all of it back", function* () {
     let now = 0
-    yield* Effect.acquireRelease(
-      Effect.sync(() => vi.spyOn(performance, "now").mockImplementation(() => now)),
-      (spy) => Effect.sync(() => spy.mockRestore())
-    )
+    yield* timeIs(() => now)
     const claim = due(3)
     const { queue } = yield* started((_, before) => {
       if (before > 0) return nothingDue

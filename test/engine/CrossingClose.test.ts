@@ -60,26 +60,16 @@ layer(transport())("an attempt whose kept connection closes", (it) => {
     }
   )
 
-  it.scoped.each(closes)("is not sent again if the consumer $how the connection in its answer", function* ({ close }) {
-    const { consumer, requests } = yield* closingAtSecond(
-      (socket) => socket.write("HTTP/1.1 2", () => close(socket)),
-      (socket) => socket.write(empty)
-    )
+  it.scoped.each(
+    closes.flatMap(({ close, how }) => [
+      { how, when: "in its answer", atSecond: (socket: Socket) => socket.write("HTTP/1.1 2", () => close(socket)) },
+      { how, when: "after it was at work", atSecond: (socket: Socket) => setTimeout(() => close(socket), 1200) }
+    ])
+  )("is not sent again if the consumer $how the connection $when", function* ({ atSecond }) {
+    const { consumer, requests } = yield* closingAtSecond(atSecond, (socket) => socket.write(empty))
     expect(yield* postTo(consumer)).toMatchObject({ httpStatus: null, errorCode: "connection_reset" })
     expect(requests).toHaveLength(3)
   })
-
-  it.scoped.each(closes)(
-    "is not sent again if the consumer $how the connection after it was at work",
-    function* ({ close }) {
-      const { consumer, requests } = yield* closingAtSecond(
-        (socket) => setTimeout(() => close(socket), 1200),
-        (socket) => socket.write(empty)
-      )
-      expect(yield* postTo(consumer)).toMatchObject({ httpStatus: null, errorCode: "connection_reset" })
-      expect(requests).toHaveLength(3)
-    }
-  )
 
   it.scoped("has one time limit, however often it is sent", () =>
     Effect.gen(function* () {

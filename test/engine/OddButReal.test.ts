@@ -19,7 +19,8 @@ const cookies = (kilobytes: number) =>
 interface Odd {
   readonly what: string
   readonly answer: string
-  readonly status: number
+  /** By default 200. */
+  readonly status?: number
   /** Whether the consumer closes after it. */
   readonly closes?: boolean
 }
@@ -39,67 +40,53 @@ const odd: ReadonlyArray<Odd> = [
     status: 204
   },
   { what: "205 with a length", answer: head("205 Reset Content", "Content-Length: 0"), status: 205 },
-  { what: "100 before it", answer: head("100 Continue") + plainOk, status: 200 },
-  { what: "100 with a length before it", answer: head("100 Continue", "Content-Length: 0") + plainOk, status: 200 },
-  { what: "100 twice before it", answer: head("100 Continue").repeat(2) + plainOk, status: 200 },
+  { what: "100 before it", answer: head("100 Continue") + plainOk },
+  { what: "100 with a length before it", answer: head("100 Continue", "Content-Length: 0") + plainOk },
+  { what: "100 twice before it", answer: head("100 Continue").repeat(2) + plainOk },
   { what: "100 before 204", answer: head("100 Continue", "Server: x") + head("204 No Content"), status: 204 },
-  { what: "102 before it", answer: head("102 Processing") + plainOk, status: 200 },
-  { what: "103 before it", answer: head("103 Early Hints", "Link: </a>; rel=preload") + plainOk, status: 200 },
-  { what: "100 and 103 before it", answer: head("100 Continue") + head("103 Early Hints") + plainOk, status: 200 },
-  { what: "20 kB of cookies", answer: `${head("200 OK", ...cookies(20), "Content-Length: 2")}ok`, status: 200 },
-  { what: "60 kB of cookies", answer: `${head("200 OK", ...cookies(60), "Content-Length: 2")}ok`, status: 200 },
+  { what: "102 before it", answer: head("102 Processing") + plainOk },
+  { what: "103 before it", answer: head("103 Early Hints", "Link: </a>; rel=preload") + plainOk },
+  { what: "100 and 103 before it", answer: head("100 Continue") + head("103 Early Hints") + plainOk },
+  { what: "20 kB of cookies", answer: `${head("200 OK", ...cookies(20), "Content-Length: 2")}ok` },
+  { what: "60 kB of cookies", answer: `${head("200 OK", ...cookies(60), "Content-Length: 2")}ok` },
   {
     what: "a policy of 20 kB",
-    answer: `${head("200 OK", `Content-Security-Policy: ${"a ".repeat(10_000)}`, "Content-Length: 2")}ok`,
-    status: 200
+    answer: `${head("200 OK", `Content-Security-Policy: ${"a ".repeat(10_000)}`, "Content-Length: 2")}ok`
   },
   { what: "20 kB of cookies with 204", answer: head("204 No Content", ...cookies(20)), status: 204 },
-  {
-    what: "the same length twice",
-    answer: `${head("200 OK", "Content-Length: 2", "Content-Length: 2")}ok`,
-    status: 200
-  },
+  { what: "the same length twice", answer: `${head("200 OK", "Content-Length: 2", "Content-Length: 2")}ok` },
   {
     what: "a length and chunks",
-    answer: `${head("200 OK", "Content-Length: 2", "Transfer-Encoding: chunked")}${chunkedOk}`,
-    status: 200
+    answer: `${head("200 OK", "Content-Length: 2", "Transfer-Encoding: chunked")}${chunkedOk}`
   },
   {
     what: "chunks, said twice",
-    answer: `${head("200 OK", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked")}${chunkedOk}`,
-    status: 200
+    answer: `${head("200 OK", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked")}${chunkedOk}`
   },
   {
     what: "chunks with an extension, a padded size and a trailer",
-    answer: `${head("200 OK", "Transfer-Encoding: chunked")}2;a=b\r\nok\r\n0  \r\nExpires: never\r\n\r\n`,
-    status: 200
+    answer: `${head("200 OK", "Transfer-Encoding: chunked")}2;a=b\r\nok\r\n0  \r\nExpires: never\r\n\r\n`
   },
   {
     what: "identity as its coding",
     answer: `${head("200 OK", "Transfer-Encoding: identity", "Content-Length: 2")}ok`,
-    status: 200,
     closes: true
   },
-  { what: "a length of characters, not of bytes", answer: `${head("200 OK", "Content-Length: 2")}oké`, status: 200 },
-  { what: "more after its end", answer: `${plainOk}\r\n<!-- served by x -->`, status: 200 },
-  { what: "a second answer", answer: plainOk + head("500 Oops"), status: 200 },
-  { what: "no length", answer: `${head("200 OK")}ok`, status: 200, closes: true },
-  { what: "no reason", answer: "HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok", status: 200 },
-  { what: "a reason beyond ASCII", answer: "HTTP/1.1 200 tr\u00e8s bien\r\nContent-Length: 2\r\n\r\nok", status: 200 },
-  { what: "a header beyond ASCII", answer: `${head("200 OK", "X: \u00e9", "Content-Length: 2")}ok`, status: 200 },
-  { what: "a folded header", answer: `${head("200 OK", "X: a\r\n b", "Content-Length: 2")}ok`, status: 200 },
-  {
-    what: "a control character in a header",
-    answer: `${head("200 OK", "X: a\u0001", "Content-Length: 2")}ok`,
-    status: 200
-  },
-  { what: "bare line feeds", answer: "HTTP/1.1 200 OK\nContent-Length: 2\n\nok", status: 200 },
-  { what: "an empty line before it", answer: `\r\n${plainOk}`, status: 200 },
-  { what: "HTTP/1.0", answer: "HTTP/1.0 200 OK\r\n\r\nok", status: 200, closes: true },
+  { what: "a length of characters, not of bytes", answer: `${head("200 OK", "Content-Length: 2")}oké` },
+  { what: "more after its end", answer: `${plainOk}\r\n<!-- served by x -->` },
+  { what: "a second answer", answer: plainOk + head("500 Oops") },
+  { what: "no length", answer: `${head("200 OK")}ok`, closes: true },
+  { what: "no reason", answer: "HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok" },
+  { what: "a reason beyond ASCII", answer: "HTTP/1.1 200 tr\u00e8s bien\r\nContent-Length: 2\r\n\r\nok" },
+  { what: "a header beyond ASCII", answer: `${head("200 OK", "X: \u00e9", "Content-Length: 2")}ok` },
+  { what: "a folded header", answer: `${head("200 OK", "X: a\r\n b", "Content-Length: 2")}ok` },
+  { what: "a control character in a header", answer: `${head("200 OK", "X: a\u0001", "Content-Length: 2")}ok` },
+  { what: "bare line feeds", answer: "HTTP/1.1 200 OK\nContent-Length: 2\n\nok" },
+  { what: "an empty line before it", answer: `\r\n${plainOk}` },
+  { what: "HTTP/1.0", answer: "HTTP/1.0 200 OK\r\n\r\nok", closes: true },
   {
     what: "an offer of another protocol",
-    answer: `${head("200 OK", "Upgrade: h2,h2c", "Connection: Upgrade", "Content-Length: 2")}ok`,
-    status: 200
+    answer: `${head("200 OK", "Upgrade: h2,h2c", "Connection: Upgrade", "Content-Length: 2")}ok`
   }
 ]
 
@@ -121,7 +108,7 @@ const expectTwice = (answer: string, closes: boolean, status: number, connection
 layer(transport())("an odd answer that is a success", (it) => {
   it.scoped.each(odd)(
     "counts, and leaves a connection that is not used again: $what (closes: $closes)",
-    ({ answer, closes = false, status, what }) =>
+    ({ answer, closes = false, status = 200, what }) =>
       expectTwice(answer, closes, status, usualAfterAll.includes(what) ? 1 : 2)
   )
 

@@ -5,16 +5,7 @@ import { Effect, Layer } from "effect"
 import { type Connection, Connections, type Origin } from "../../src/engine/transport/Connections.ts"
 import { DnsResolver, loopbackToo } from "../../src/engine/transport/DestinationUrl.ts"
 import { describe, expect, it, layer } from "../harness/Tests.ts"
-import {
-  type Consumer,
-  httpConsumer,
-  httpsConsumer,
-  post,
-  rawConsumer,
-  tcpConsumer,
-  transport,
-  until
-} from "./TransportServers.ts"
+import { type Consumer, httpConsumer, httpsConsumer, post, tcpConsumer, transport, until } from "./TransportServers.ts"
 
 const ok = httpConsumer((_, response) => response.end("ok"))
 
@@ -173,13 +164,6 @@ layer(transport())("a connection that is kept open", (it) => {
     const consumer = yield* ok
     expect(yield* postTo(consumer).pipe(Effect.provide(transport()))).toMatchObject(success)
     yield* until(() => open(consumer) === 0)
-  })
-
-  it.scoped("is not used again where the consumer said that it closes", function* () {
-    const answer = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-    const consumer = yield* rawConsumer(answer, false)
-    for (const path of ["/a", "/b"]) expect(yield* postTo(consumer, path)).toMatchObject(success)
-    expect(consumer.sockets).toHaveLength(2)
   })
 })
 

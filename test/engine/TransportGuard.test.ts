@@ -153,31 +153,18 @@ describe("a name", () => {
     expect(consumer.requests).toHaveLength(1)
   })
 
-  it.scopedLive("dns_failure: without an address", () =>
-    Effect.gen(function* () {
-      expect(yield* post("https://hooks.example.com/")).toMatchObject({ httpStatus: null, errorCode: "dns_failure" })
-    }).pipe(Effect.provide(transport({}, answering([]).layer)))
-  )
+  const unknown = Layer.succeed(DnsResolver, {
+    resolve: (hostname) => Effect.fail(new DestinationUnresolvable({ hostname, cause: "ENOTFOUND" }))
+  })
 
-  it.scopedLive("dns_failure: that is unknown", () =>
+  it.scopedLive.each([
+    { what: "without an address", host: "hooks.example.com", resolver: answering([]).layer },
+    { what: "that is unknown", host: "hooks.example.com", resolver: unknown },
+    { what: "that the system's resolver does not know", host: "no-such-name.invalid", resolver: DnsResolver.layer }
+  ])("dns_failure: $what", ({ host, resolver }) =>
     Effect.gen(function* () {
-      expect(yield* post("https://hooks.example.com/")).toMatchObject({ httpStatus: null, errorCode: "dns_failure" })
-    }).pipe(
-      Effect.provide(
-        transport(
-          {},
-          Layer.succeed(DnsResolver, {
-            resolve: (hostname) => Effect.fail(new DestinationUnresolvable({ hostname, cause: "ENOTFOUND" }))
-          })
-        )
-      )
-    )
-  )
-
-  it.scopedLive("dns_failure: that the system's resolver does not know", () =>
-    Effect.gen(function* () {
-      expect(yield* post("https://no-such-name.invalid/")).toMatchObject({ errorCode: "dns_failure" })
-    }).pipe(Effect.provide(transport()))
+      expect(yield* post(`https://${host}/`)).toMatchObject({ httpStatus: null, errorCode: "dns_failure" })
+    }).pipe(Effect.provide(transport({}, resolver)))
   )
 
   it.scopedLive("timeout: whose look-up takes too long, and the look-up ends", () => {

@@ -185,15 +185,11 @@ onService({ delivery: patientLease })("an attempt whose outcome can't be recorde
     yield* eventuallyTrue("an attempt in flight", () => consumer.received.length === 1)
     yield* directly("ALTER TABLE payments.deliveries RENAME COLUMN attempts TO away")
     release()
-    yield* eventually(
+    yield* eventuallyIs(
       "a record that failed",
-      Effect.flatMap(TestService, ({ sql }) =>
-        Effect.map(
-          sql<{ failed: boolean }>`
-              SELECT xact_rollback > 0 AS failed FROM pg_stat_database WHERE datname = current_database()`,
-          ([row]) => (row?.failed === true ? Option.some(true) : Option.none())
-        )
-      )
+      inDatabase<{ failed: boolean }>`
+        SELECT xact_rollback > 0 AS failed FROM pg_stat_database WHERE datname = current_database()`,
+      ([row]) => row?.failed === true
     )
     yield* directly(
       "ALTER TABLE payments.deliveries RENAME COLUMN away TO attempts",

@@ -35,18 +35,6 @@ const accepts = (value: unknown): boolean =>
   Either.isRight(Schema.decodeUnknownEither(Envelope, { onExcessProperty: "error" })(value))
 
 describe("eventId", () => {
-  it("is svc_evt_ and the SHA-256 over environment, provider, provider event id and type, joined by newlines", () => {
-    // Computed apart from this code, over "sandbox\nstripe\nevt_1Q0\npayment.succeeded"
-    const expected = "ab79b0f20653f4eceae0da461178bf85071a0d2f2f6b8f753a33ea62f1ce62f2"
-    const identity = {
-      provider: "stripe",
-      environment: "sandbox",
-      providerEventId: "evt_1Q0",
-      type: "payment.succeeded"
-    } as const
-    expect(eventId(identity)).toBe(`svc_evt_${expected}`)
-  })
-
   it("is the same for the same identity and another for every other", () => {
     const identity = FastCheck.record({
       provider: FastCheck.constantFrom("stripe", "pixbank"),
@@ -73,25 +61,6 @@ describe("eventId", () => {
 })
 
 describe("makeEnvelope", () => {
-  it("gives the contract's envelope", () => {
-    expect(envelope).toEqual({
-      id: eventId({
-        provider: "stripe",
-        environment: "sandbox",
-        providerEventId: "evt_1Q0",
-        type: "payment.succeeded"
-      }),
-      type: "payment.succeeded",
-      version: 1,
-      created_at: "2025-10-09T08:53:20.000Z",
-      livemode: false,
-      organization_id: organizationId,
-      source: { provider: "stripe", event_id: "evt_1Q0" },
-      data
-    })
-    expect(accepts(envelope)).toBe(true)
-  })
-
   it("gives a valid created_at for every time that it takes", () => {
     const input = {
       provider: "stripe",
@@ -110,8 +79,10 @@ describe("makeEnvelope", () => {
 
 describe("encodeEnvelope", () => {
   it("gives compact JSON with the contract's order of keys and no `test` on real events", () => {
+    // The SHA-256 of "sandbox\nstripe\nevt_1Q0\npayment.succeeded", computed apart from this code
+    const hash = "ab79b0f20653f4eceae0da461178bf85071a0d2f2f6b8f753a33ea62f1ce62f2"
     expect(encodeEnvelope(envelope)).toBe(
-      `{"id":"${envelope.id}","type":"payment.succeeded","version":1,"created_at":"2025-10-09T08:53:20.000Z",` +
+      `{"id":"svc_evt_${hash}","type":"payment.succeeded","version":1,"created_at":"2025-10-09T08:53:20.000Z",` +
         `"livemode":false,"organization_id":"${organizationId}","source":{"provider":"stripe","event_id":"evt_1Q0"},` +
         `"data":{"payment_id":"pi_1","amount_received":1500,"currency":"brl"}}`
     )

@@ -4,65 +4,34 @@ import { EventType } from "../../src/events/Catalog.ts"
 import { type Filters, parseFilters, passes } from "../../src/events/Filters.ts"
 import { filterSubjects, parseProviderEvent } from "../../src/events/stripe/ProviderEvent.ts"
 import { translate } from "../../src/events/stripe/Translate.ts"
-import { snapshot } from "./ProviderEvents.ts"
+import * as samples from "./ProviderEvents.ts"
 
 const refusal = (input: Record<string, unknown>) =>
   Either.match(parseFilters(input), { onLeft: (refused) => refused, onRight: () => "accepted" as const })
 
 const metadata = { shop: "north" }
 const price = { id: "price_1", product: "prod_1" }
-const line = { id: "il_1", pricing: { price_details: { price: "price_1", product: "prod_1" } } }
+
+/** One of the samples, with our metadata and one amount in all of its fields. */
+const of500 = (object: object) => ({
+  ...object,
+  ...Object.fromEntries(Object.keys(object).flatMap((key) => (key.startsWith("amount") ? [[key, 500]] : []))),
+  metadata
+})
+
 const invoice = {
-  id: "in_1",
-  billing_reason: "subscription_cycle",
-  currency: "brl",
-  amount_paid: 500,
-  amount_due: 500,
-  attempt_count: 1,
-  parent: { subscription_details: { subscription: "sub_1", metadata: { shop: "south", plan: "gold" } } },
-  metadata,
-  lines: { data: [line], has_more: false }
+  ...of500(samples.invoice),
+  parent: { subscription_details: { subscription: "sub_1", metadata: { shop: "south", plan: "gold" } } }
 }
-const payout = {
-  id: "po_1",
-  amount: 500,
-  currency: "brl",
-  status: "paid",
-  arrival_date: 1,
-  automatic: true,
-  failure_code: null,
-  metadata
-}
-const subscription = { id: "sub_1", customer: "cus_1", status: "active", items: { data: [{ price }] }, metadata }
-const session = {
-  id: "cs_1",
-  mode: "payment",
-  payment_status: "paid",
-  payment_intent: "pi_1",
-  subscription: null,
-  amount_total: 500,
-  currency: "brl",
-  metadata
-}
-const dispute = {
-  id: "dp_1",
-  charge: "ch_1",
-  payment_intent: "pi_1",
-  amount: 500,
-  currency: "brl",
-  reason: "fraudulent",
-  status: "lost",
-  metadata
-}
+const payout = of500(samples.payout)
+const subscription = of500(samples.subscription)
+const session = of500(samples.checkoutSession)
+const dispute = of500(samples.dispute)
 
 const origins: ReadonlyArray<readonly [type: EventType, providerType: string, object: unknown]> = [
-  ["payment.succeeded", "payment_intent.succeeded", { id: "pi_1", amount_received: 500, currency: "brl", metadata }],
-  ["payment.failed", "payment_intent.payment_failed", { id: "pi_1", amount: 500, currency: "brl", metadata }],
-  [
-    "payment.refunded",
-    "charge.refunded",
-    { id: "ch_1", amount_refunded: 500, refunded: true, currency: "brl", payment_intent: "pi_1", metadata }
-  ],
+  ["payment.succeeded", "payment_intent.succeeded", of500(samples.paymentIntent)],
+  ["payment.failed", "payment_intent.payment_failed", of500(samples.failedPaymentIntent)],
+  ["payment.refunded", "charge.refunded", of500(samples.charge)],
   ["dispute.created", "charge.dispute.created", dispute],
   ["dispute.closed", "charge.dispute.closed", dispute],
   ["checkout.completed", "checkout.session.completed", session],
@@ -82,7 +51,7 @@ const origins: ReadonlyArray<readonly [type: EventType, providerType: string, ob
 const soldItems = { priceIds: ["price_1"], productIds: ["prod_1"] }
 
 const eventOf = (providerType: string, object: unknown) => {
-  const event = Either.getOrThrow(parseProviderEvent(snapshot(providerType, object)))
+  const event = Either.getOrThrow(parseProviderEvent(samples.snapshot(providerType, object)))
   const translation = translate({
     event,
     environment: "sandbox",
@@ -97,15 +66,12 @@ const eventOf = (providerType: string, object: unknown) => {
 
 /** Made of the payment that caused it, and compared as that is; and one with everything that a filter could mistake. */
 const madeHere: ReadonlyArray<readonly [type: EventType, event: () => Parameters<typeof passes>[1]]> = [
-  [
-    "milestone.first_payment",
-    () => eventOf("payment_intent.succeeded", { id: "pi_1", amount_received: 500, currency: "brl", metadata })
-  ],
+  ["milestone.first_payment", () => eventOf("payment_intent.succeeded", of500(samples.paymentIntent))],
   [
     "account.updated",
     () => {
       const account = { id: "acct_1", default_currency: "brl", amount: 500, metadata, items: { data: [{ price }] } }
-      const event = Either.getOrThrow(parseProviderEvent(snapshot("account.updated", account)))
+      const event = Either.getOrThrow(parseProviderEvent(samples.snapshot("account.updated", account)))
       const requirements = { action_required: false, currently_due_count: 0, past_due_count: 0 }
       const data = { account_id: "acct_1", livemode: false, charges_enabled: true, capabilities: {}, requirements }
       return { data, subjects: filterSubjects(event, soldItems) }

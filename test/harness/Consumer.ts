@@ -1,5 +1,6 @@
 import { createServer, type IncomingHttpHeaders } from "node:http"
-import { Effect, type Scope } from "effect"
+import { Effect, Option, type Scope } from "effect"
+import { eventually } from "./Eventually.ts"
 import { listening } from "./Listening.ts"
 
 export interface ReceivedRequest {
@@ -45,3 +46,10 @@ export const makeConsumer: Effect.Effect<Consumer, never, Scope.Scope> = Effect.
     }
   }
 })
+
+/** The first request, once it has come. */
+export const firstOf = ({ received }: Consumer) =>
+  eventually(
+    "the first request",
+    Effect.sync(() => Option.fromNullable(received[0]))
+  )

@@ -75,7 +75,7 @@ export const personOf = (service: TestService["Type"], cookie: string, answer: A
   }
 }
 
-export const signIn = (email: string) =>
+export const signIn = (email: string, headers: Readonly<Record<string, string>> = {}) =>
   Effect.gen(function* () {
     const service = yield* TestService
     const mailbox = yield* TestMailbox
@@ -83,10 +83,14 @@ export const signIn = (email: string) =>
     const asked = yield* service.request("POST", "/identity/sign-in-links", { body: { email } })
     expect(asked.status, asked.text).toBe(202)
     const token = tokenIn(yield* mailbox.mailTo(email, before + 1))
-    const redeemed = yield* service.request("POST", "/identity/session", { body: { token } })
+    const redeemed = yield* service.request("POST", "/identity/session", { body: { token }, headers })
     expect(redeemed.status, redeemed.text).toBe(200)
     return personOf(service, cookieOf(redeemed), redeemed)
   })
+
+/** Follows an invitation's link. */
+export const accept = (token: string) =>
+  Effect.flatMap(TestService, ({ request }) => request("POST", "/identity/invitation", { body: { token } }))
 
 export const signInMember = (
   organizationId: OrganizationId,

@@ -93,7 +93,12 @@ export const inAnotherProcess = <I, S, E, R extends Services | SqlClient.SqlClie
     Effect.map(Layer.build(Layer.fresh(layer)), Context.get(tag)).pipe(Effect.provide(services))
   )
 
-export const testMasterKeys = [{ id: "test", key: Redacted.make(new Uint8Array(32).fill(7)) }] as const
+export const masterKey = (id: string, byte: number): MasterKey => ({
+  id,
+  key: Redacted.make(new Uint8Array(32).fill(byte))
+})
+
+export const testMasterKeys = [masterKey("test", 7)] as const
 
 export const masterKeysSetting = (keys: ReadonlyArray<MasterKey>): string =>
   keys.map(({ id, key }) => `${id}:${Buffer.from(Redacted.value(key)).toString("base64")}`).join(",")

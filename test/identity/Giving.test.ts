@@ -3,6 +3,7 @@ import { Context, Effect } from "effect"
 import { Members } from "../../src/identity/members/Members.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import {
+  accept,
   newEmail,
   onSharedServiceWithMail,
   type Person,
@@ -50,9 +51,6 @@ const invite = (person: Person, role: string) =>
     const mail = yield* (yield* TestMailbox).mailTo(email)
     return { id: String(answer.json["id"]), token: tokenIn(mail), json: answer.json }
   })
-
-const accept = (token: string) =>
-  Effect.flatMap(TestService, ({ request }) => request("POST", "/identity/invitation", { body: { token } }))
 
 const company = Effect.gen(function* () {
   const owner = yield* signInOwner

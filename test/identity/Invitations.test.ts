@@ -5,6 +5,7 @@ import { unlinked } from "../../src/identity/organizations/OrganizationName.ts"
 import { RateLimits } from "../../src/platform/kit/RateLimit.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import {
+  accept,
   cookieOf,
   newEmail,
   onServiceWithMail,
@@ -23,9 +24,6 @@ const denied = { status: 403, code: "permission_denied", fields: [] }
 const invalid = { status: 401, code: "session_invalid", fields: [] }
 
 const invite = (person: Person, body: Readonly<Record<string, unknown>>) => person.request("POST", path, { body })
-
-const accept = (token: string) =>
-  Effect.flatMap(TestService, ({ request }) => request("POST", "/identity/invitation", { body: { token } }))
 
 const invited = (person: Person, body: Readonly<Record<string, unknown>> & { readonly email: string }) =>
   Effect.gen(function* () {

@@ -1,15 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestMailbox } from "../harness/Mailbox.ts"
-import {
-  cookieOf,
-  hashOf,
-  onSharedServiceWithMail,
-  type Person,
-  personOf,
-  signInOwner,
-  tokenIn
-} from "../harness/SignIn.ts"
+import { hashOf, onSharedServiceWithMail, type Person, signIn, signInOwner, tokenIn } from "../harness/SignIn.ts"
 import { inDatabase, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 
@@ -19,18 +11,7 @@ const untrusted = { status: 403, code: "origin_not_trusted", fields: [] }
 onSharedServiceWithMail("the sessions of a person", (it) => {
   const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
-  const signInWith = (email: string, userAgent: string) =>
-    Effect.gen(function* () {
-      const service = yield* TestService
-      const mailbox = yield* TestMailbox
-      const before = mailbox.mails.filter(({ to }) => to.includes(email)).length
-      yield* service.request("POST", "/identity/sign-in-links", { body: { email } })
-      const token = tokenIn(yield* mailbox.mailTo(email, before + 1))
-      const headers = { "user-agent": userAgent }
-      const answer = yield* service.request("POST", "/identity/session", { body: { token }, headers })
-      expect(answer.status, answer.text).toBe(200)
-      return personOf(service, cookieOf(answer), answer)
-    })
+  const signInWith = (email: string, userAgent: string) => signIn(email, { "user-agent": userAgent })
 
   const sessionsOf = (person: Person) =>
     Effect.map(person.request("GET", "/identity/sessions"), (answer) => {

@@ -7,6 +7,7 @@ import { eventually, whileRunning } from "../harness/Eventually.ts"
 import { inDatabase, onService, TestService } from "../harness/TestService.ts"
 import {
   accepted,
+  disconnect,
   makeTenant,
   newEventId,
   notification,
@@ -301,9 +302,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
     const tenant = yield* makeTenant
     yield* subscribe(tenant, ["account.updated"])
     yield* change(tenant, { charges_enabled: false })
-    yield* inDatabase`
-      UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
-      WHERE organization_id = ${tenant.id}`
+    yield* disconnect(tenant.id)
     const ids = [newEventId(), newEventId(), newEventId()] as const
     yield* withoutProvider(
       tenant.accountId,
@@ -320,7 +319,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
   })
 
   it.effect("is known from the link on, which tells nothing itself and loses no change under way", function* () {
-    const { services, sql } = yield* TestService
+    const { services } = yield* TestService
     const accounts = Context.get(services, Accounts)
     const tenant = yield* makeTenant
     yield* subscribe(tenant, ["account.updated"])
@@ -331,9 +330,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
     yield* accepted(notify(snapshotOf(tenant)))
     expect(yield* eventsOf(tenant)).toHaveLength(1)
 
-    yield* sql`
-        UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
-        WHERE organization_id = ${tenant.id}`
+    yield* disconnect(tenant.id)
     yield* change(tenant, { charges_enabled: true })
     yield* link
     yield* accepted(notify(snapshotOf(tenant)))

@@ -1,14 +1,14 @@
 import { expect } from "@effect/vitest"
-import { Context, Effect, Option } from "effect"
+import { Context, Effect } from "effect"
 import { FailedRefunds } from "../../src/inbound/FailedRefunds.ts"
 import { Receipts } from "../../src/inbound/Receipts.ts"
-import { eventually } from "../harness/Eventually.ts"
+import { eventuallyIs } from "../harness/Eventually.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import { expectMails, mailsTo, membersOf } from "../harness/Members.ts"
 import { onServiceWithMail } from "../harness/SignIn.ts"
 import { inAnotherProcess, TestService, testPublicUrl } from "../harness/TestService.ts"
 import { newTenant } from "../payments/ConnectedTenant.ts"
-import { accepted, newEventId, notification, notify, outcomeOf, subscribe, typesTo } from "./Notifications.ts"
+import { accepted, newEventId, notification, notify, outcomeOf, received, subscribe, typesTo } from "./Notifications.ts"
 
 const makeShop = Effect.gen(function* () {
   const tenant = yield* newTenant
@@ -62,11 +62,10 @@ onServiceWithMail()("a refund that fails after it was made", (it) => {
     )
     expect(made.status).toBe("succeeded")
     yield* emulator.trigger({ type: "refund.failed", account: shop.accountId, refund: made.id })
-    yield* eventually(
+    yield* eventuallyIs(
       "the record",
-      Effect.map(shop.sql`SELECT 1 FROM payments.failed_refunds WHERE organization_id = ${shop.id}`, ([row]) =>
-        Option.fromNullable(row)
-      )
+      shop.sql`SELECT 1 FROM payments.failed_refunds WHERE organization_id = ${shop.id}`,
+      (rows) => rows.length > 0
     )
     yield* tell
     yield* expectMails(shop.people, 1)
@@ -169,8 +168,7 @@ onServiceWithMail()("a refund that fails after it was made", (it) => {
     const shop = yield* makeShop
     const { events } = yield* emulator.trigger({ type: "refund.failed", account: shop.accountId })
     const id = events.find(({ type }) => type === "refund.failed")?.id ?? ""
-    yield* eventually("the receipt", Effect.map(outcomeOf(id), Option.fromNullable))
-    yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${shop.id}`
+    yield* received(id)
     yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${shop.id}`
     yield* sql`DELETE FROM payments.failed_refunds WHERE organization_id = ${shop.id}`
     const receipts = Context.get(services, Receipts)

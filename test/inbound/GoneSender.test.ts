@@ -1,27 +1,18 @@
 import { connect } from "node:net"
-import { Effect, Option, Redacted } from "effect"
+import { Effect } from "effect"
 import { type LogLine, LogLines } from "../../src/platform/telemetry/LogLines.ts"
 import { eventuallyIs, eventuallyTrue } from "../harness/Eventually.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import { testReturnUrls, testWebhookSecret } from "../harness/TestService.ts"
 import { expect, it } from "../harness/Tests.ts"
 import { waitsForLock } from "../platform/storage/PartitionBed.ts"
-import { startService } from "../surface/http/StartedService.ts"
+import { providerAt, startService } from "../surface/http/StartedService.ts"
 import { newEventId, notification, signature } from "./Notifications.ts"
 
 const started = (lines: Array<LogLine>) =>
   Effect.flatMap(createMigratedDatabase, ({ url: databaseUrl }) =>
     startService({
       databaseUrl,
-      provider: {
-        sandbox: Option.some({
-          secretKey: Redacted.make("sk_test_unused"),
-          webhookSecrets: [Redacted.make(testWebhookSecret)]
-        }),
-        production: Option.none(),
-        apiUrl: Option.none(),
-        ...testReturnUrls
-      }
+      provider: providerAt("http://127.0.0.1:9/")
     })
   ).pipe(
     Effect.provideService(LogLines, { writes: () => true, requests: true, write: (line) => void lines.push(line) })

@@ -160,7 +160,8 @@ onSharedService("the provider's entry", (it) => {
   it.effect("keeps a type outside the catalog as ignored", function* () {
     const tenant = yield* makeTenant
     yield* subscribe(tenant)
-    for (const type of ["customer.created", "charge.succeeded", "constructor", "__proto__"]) {
+    const unknown = ["payment_intent.created", "charge.refund.updated", "toString", "constructor", "__proto__"]
+    for (const type of unknown) {
       const id = newEventId()
       expect((yield* notify(notification(tenant.accountId, { id, type }))).status).toBe(200)
       expect(yield* storedOf(id)).toMatchObject({ receipts: [{ outcome: "ignored" }], events: [], deliveries: [] })
@@ -216,6 +217,7 @@ onSharedService("the provider's entry", (it) => {
     expect(yield* sold({ id: "cs_test_ours" })).toEqual([["price_1"], ["prod_1"]])
     expect(yield* sold({ id: "cs_test_other", payment_link: "plink_ours" })).toEqual([["price_2"], ["prod_2"]])
     expect(yield* sold({ id: "cs_test_ours", payment_link: "plink_ours" })).toEqual([["price_1"], ["prod_1"]])
+    expect(yield* sold({ id: "cs_test_other", payment_link: { id: "plink_ours" } })).toEqual([["price_2"], ["prod_2"]])
     expect(yield* sold({ id: "cs_test_elsewhere" })).toEqual([null, null])
   })
 })

@@ -6,7 +6,7 @@ import { lineLogger } from "../../src/platform/telemetry/LogForms.ts"
 import { type LogLine, LogLines } from "../../src/platform/telemetry/LogLines.ts"
 import { TestService } from "../harness/TestService.ts"
 import { expect, layer } from "../harness/Tests.ts"
-import { makeTenant, newEventId, notification, signature, subscribe } from "./Notifications.ts"
+import { anyReceipt, makeTenant, newEventId, notification, signature, subscribe } from "./Notifications.ts"
 
 /** What was recorded of the requests whose callers had chosen their traces, and of all others nothing but their own. */
 const spans: Array<Tracer.Span> = []
@@ -119,21 +119,7 @@ layer(service, { timeout: "60 seconds" })("a notification", (it) => {
     const ids = Array.from({ length: 64 }, newEventId)
     const requests: Array<string> = []
     const store = ids.map((providerEventId, index) => {
-      const insert = receipts.insert({
-        environment: "sandbox",
-        providerEventId,
-        organizationId: tenant.id,
-        accountId: tenant.accountId,
-        type: "payment_intent.succeeded",
-        livemode: false,
-        outcome: "ignored",
-        unreadable: null,
-        providerCreatedAt: new Date(),
-        receivedAt: new Date(),
-        events: [],
-        deauthorizes: false,
-        traceparent: null
-      })
+      const insert = receipts.insert({ ...anyReceipt(tenant.accountId, tenant.id), providerEventId })
       if ((index + 1) % every !== 0) return Effect.withTracerEnabled(insert, false)
       const noting = Effect.map(Effect.currentSpan, ({ spanId }) => void requests.push(spanId))
       return Effect.zipRight(Effect.orDie(noting), insert).pipe(

@@ -2,6 +2,7 @@ import { expect } from "@effect/vitest"
 import { Context, Effect, Option } from "effect"
 import Stripe from "stripe"
 import { Organizations } from "../../src/identity/organizations/Organizations.ts"
+import type { NewReceipt } from "../../src/inbound/ReceiptStatement.ts"
 import { Accounts } from "../../src/payments/Accounts.ts"
 import type { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import type { Author } from "../../src/platform/kit/Tenant.ts"
@@ -167,6 +168,23 @@ export const withoutProvider = <A, E, R>(accountId: string, effect: Effect.Effec
       .pipe(Effect.zipRight(effect), Effect.ensuring(emulator.clearFaults))
   )
 
+/** A receipt of which no event was made, to be stored past the service's entry. */
+export const anyReceipt = (accountId: string, organizationId: OrganizationId | null): NewReceipt => ({
+  environment: "sandbox",
+  providerEventId: newEventId(),
+  organizationId,
+  accountId,
+  type: "payment_intent.succeeded",
+  livemode: false,
+  outcome: "ignored",
+  unreadable: null,
+  providerCreatedAt: new Date(),
+  receivedAt: new Date(),
+  events: [],
+  deauthorizes: false,
+  traceparent: null
+})
+
 export const receiptKey = (providerEventId: string) => ({ environment: "sandbox", providerEventId }) as const
 
 /** What became of a notification: nothing where there is no receipt of it. */
@@ -176,6 +194,16 @@ export const outcomeOf = (providerEventId: string) =>
     ([row]) => row?.outcome
   )
 
+/** Waits for the receipt of a notification that the provider sends. */
+export const received = (providerEventId: string) =>
+  eventually("the receipt", Effect.map(outcomeOf(providerEventId), Option.fromNullable))
+
+/** As if the provider had told some time ago that the account gave access back. */
+export const disconnect = (organizationId: OrganizationId, ago = "0") =>
+  inDatabase`
+    UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now() - ${ago}::interval
+    WHERE organization_id = ${organizationId}`
+
 /** A payment at the provider, whose event the provider keeps: its id, once the receipt of its notification is there. */
 export const paidAtProvider = Effect.fnUntraced(function* (
   tenant: Tenant,
@@ -184,7 +212,7 @@ export const paidAtProvider = Effect.fnUntraced(function* (
   const { emulator } = yield* TestService
   const { events } = yield* emulator.trigger({ type, account: tenant.accountId })
   const id = events.find((event) => event.type === type)?.id ?? ""
-  yield* eventually("the receipt", Effect.map(outcomeOf(id), Option.fromNullable))
+  yield* received(id)
   return id
 })
 

@@ -12,24 +12,9 @@ import { makePreparing } from "../../src/platform/storage/Statements.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { describe, expect, it } from "../harness/Tests.ts"
 import { keptPlan } from "../platform/storage/PlanRows.ts"
-import { newEventId } from "./Notifications.ts"
+import { anyReceipt } from "./Notifications.ts"
 
-const receiptNow = (): VersionedReceipt => ({
-  environment: "sandbox",
-  providerEventId: newEventId(),
-  organizationId: null,
-  accountId: "acct_1",
-  type: "payment_intent.succeeded",
-  livemode: false,
-  outcome: "unlinked",
-  unreadable: null,
-  providerCreatedAt: new Date(),
-  receivedAt: new Date(),
-  events: [],
-  deauthorizes: false,
-  traceparent: null,
-  tenantVersion: null
-})
+const receiptNow = (): VersionedReceipt => ({ ...anyReceipt("acct_1", null), tenantVersion: null })
 
 const part = "source AS MATERIALIZED"
 

@@ -1,17 +1,17 @@
 import { setTimeout } from "node:timers/promises"
 import type { SqlClient, Statement } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Duration, Effect, Layer, Option } from "effect"
+import { Context, Duration, Effect, Layer } from "effect"
 import { Receipts } from "../../src/inbound/Receipts.ts"
 import { Accounts } from "../../src/payments/Accounts.ts"
 import { Provider } from "../../src/payments/Provider.ts"
 import type { ConnectedAccount } from "../../src/payments/ProviderCall.ts"
 import { endQueued } from "../destinations/deliveries/StoredDeliveries.ts"
-import { eventually } from "../harness/Eventually.ts"
 import { inDatabase, onService, TestService } from "../harness/TestService.ts"
 import {
   accepted,
   auditedReplays,
+  disconnect,
   makeNewTenant,
   makeTenant,
   newEventId,
@@ -21,6 +21,7 @@ import {
   outcomeOf,
   paidAtProvider,
   receiptKey,
+  received,
   setActive,
   subscribe,
   type Tenant,
@@ -48,7 +49,7 @@ const updateAccount = Effect.fnUntraced(function* ({ accountId }: Tenant) {
   const { emulator } = yield* TestService
   const { events } = yield* emulator.trigger({ type: "account.updated", account: accountId, charges_enabled: false })
   const id = events[0]?.id ?? ""
-  yield* eventually("the receipt", Effect.map(outcomeOf(id), Option.fromNullable))
+  yield* received(id)
   return id
 })
 
@@ -314,11 +315,8 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
     const [failing, gone, long, tenant] = [yield* makeTenant, yield* makeTenant, yield* makeTenant, yield* makeTenant]
     const id = yield* paidAtProvider(tenant)
     yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${tenant.id}`
-    const disconnect = (of: Tenant, ago: string) => sql`
-        UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now() - ${ago}::interval
-        WHERE organization_id = ${of.id}`
-    yield* disconnect(gone, "1 minute")
-    yield* disconnect(long, "1 day")
+    yield* disconnect(gone.id, "1 minute")
+    yield* disconnect(long.id, "1 day")
     const since = new Date(Date.now() - 3_600_000)
     const found = yield* withoutProvider(failing.accountId, missing({ environment: "sandbox", since }))
     expect(found.events.map(({ providerEventId }) => providerEventId)).toContain(id)
@@ -430,9 +428,7 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
     const paid = yield* paidAtProvider(tenant)
     yield* loseDeliveries(sql, sql`organization_id = ${tenant.id}`)
     expect(yield* withoutProvider(tenant.accountId, refusal(paid))).toMatchObject({ _tag: "ProviderUnavailable" })
-    yield* sql`
-        UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
-        WHERE organization_id = ${tenant.id}`
+    yield* disconnect(tenant.id)
     expect(yield* refusal(paid)).toMatchObject({ _tag: "ReplayRefused", reason: "account_not_linked" })
     expect(yield* deliveriesOf(tenant)).toEqual([])
   })

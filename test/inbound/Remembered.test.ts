@@ -8,6 +8,7 @@ import type { EndpointId } from "../../src/platform/kit/Ids.ts"
 import { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { inDatabase, onSharedService, TestService } from "../harness/TestService.ts"
 import {
+  anyReceipt,
   atEndpoints,
   makeNewTenant,
   makeTenant,
@@ -128,17 +129,8 @@ onSharedService("a payment of an account that had one just before", (it) => {
     const version = yield* Effect.fromNullable(recalled.version)
     const store = receipts.insertCached(
       {
-        ...query,
-        organizationId: tenant.id,
-        type: "payment_intent.succeeded",
-        livemode: false,
-        outcome: "ignored",
-        unreadable: null,
-        providerCreatedAt: new Date(),
-        receivedAt: new Date(),
-        events: [],
-        deauthorizes: false,
-        traceparent: null
+        ...anyReceipt(tenant.accountId, tenant.id),
+        ...query
       },
       version
     )

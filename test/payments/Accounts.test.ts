@@ -6,7 +6,7 @@ import { Accounts } from "../../src/payments/Accounts.ts"
 import { Provider } from "../../src/payments/Provider.ts"
 import { AccountAccessRevoked } from "../../src/payments/ProviderErrors.ts"
 import type { Author, Tenant } from "../../src/platform/kit/Tenant.ts"
-import { eventually } from "../harness/Eventually.ts"
+import { eventuallyIs } from "../harness/Eventually.ts"
 import { onSharedServiceWithWorker, TestService } from "../harness/TestService.ts"
 
 const operator: Author = { kind: "operator", id: "root" }
@@ -83,14 +83,12 @@ onSharedServiceWithWorker("accounts", (it) => {
       yield* emulator.trigger({ type: "payment_intent.payment_failed", account: accountId })
       expect(yield* accounts.link(tenant, accountId, operator)).toMatchObject({ hadPaymentsBefore: false })
       yield* emulator.trigger({ type: "payment_intent.succeeded", account: accountId })
-      yield* eventually(
+      yield* eventuallyIs(
         "the milestone",
-        Effect.map(
-          sql`
+        sql`
             SELECT 1 FROM payments.events
             WHERE organization_id = ${tenant.organizationId} AND type = 'milestone.first_payment'`,
-          ([row]) => Option.fromNullable(row)
-        )
+        (rows) => rows.length > 0
       )
       expect(yield* accounts.link(tenant, accountId, operator)).toMatchObject({ hadPaymentsBefore: false })
       yield* disconnect

@@ -4,7 +4,7 @@ import { Context, Effect, Schedule } from "effect"
 import { CheckoutPages } from "../../src/payments/checkout-pages/CheckoutPages.ts"
 import { eventuallyDone } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"
-import { expectFailure } from "../surface/http/Refusals.ts"
+import { expectFailure, refusedWith } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
 import { dataOf, newTenant, part, payAt, priceOf, soldItems, type Tenant } from "./ConnectedTenant.ts"
 import { png } from "./images/Pictures.ts"
@@ -289,10 +289,10 @@ onService()("checkout pages", (it) => {
       yield* tenant.post("/checkout-pages", body, key)
     ]
     expect([second.text, second.headers.get("idempotent-replayed")]).toEqual([first.text, "true"])
-    expectFailure(yield* tenant.post("/checkout-pages", { ...body, title: "Other" }, key), {
-      status: 409,
-      code: "idempotency_key_reused"
-    })
+    expectFailure(
+      yield* tenant.post("/checkout-pages", { ...body, title: "Other" }, key),
+      refusedWith(409, "idempotency_key_reused")
+    )
     const id = idOf(first)
     const other = idOf(yield* tenant.post("/checkout-pages", { ...body, active: false }))
     const page = (query: string) =>

@@ -272,13 +272,6 @@ layer(Layer.provide(ScriptedService.layer(deadline), Layer.setClock(clock)), { t
       expect(provider.calls).toHaveLength(before)
     })
 
-    it.effect("keeps its secrets: a client secret is left out of every answer", function* () {
-      const { provider } = yield* ScriptedService
-      const { get } = yield* newTenant
-      provider.behave(replying(200, { ...product, client_secret: "pi_1_secret_2" }))
-      expect((yield* get).json).toEqual(product)
-    })
-
     it.effect("has none of its messages forwarded or logged, nor the platform's key", function* () {
       const { log, provider } = yield* ScriptedService
       const { get, post } = yield* newTenant

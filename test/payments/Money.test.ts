@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../surface/http/Payments.ts"
-import { expectFailure } from "../surface/http/Refusals.ts"
+import { expectFailure, refusedWith } from "../surface/http/Refusals.ts"
 import { dataOf, newTenant, part } from "./ConnectedTenant.ts"
 
 const paidTenant = Effect.gen(function* () {
@@ -49,11 +49,10 @@ onSharedService("payments", (it) => {
       expect(first["has_more"]).toBe(true)
       const second = (yield* tenant.get(`${path}?limit=1&starting_after=${part(dataOf(first), 0)["id"]}`)).json
       expect([dataOf(second), second["has_more"]]).toEqual([all.slice(1), false])
-      expectFailure(yield* tenant.get(`${path}?starting_after=unknown_cursor`), {
-        status: 422,
-        code: "provider_resource_missing",
-        fields: ["starting_after"]
-      })
+      expectFailure(
+        yield* tenant.get(`${path}?starting_after=unknown_cursor`),
+        refusedWith(422, "provider_resource_missing", ["starting_after"])
+      )
     }
   })
 })

@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../surface/http/Payments.ts"
-import { expectFailure } from "../surface/http/Refusals.ts"
+import { expectFailure, refusedWith } from "../surface/http/Refusals.ts"
 import { overHttp } from "../surface/mcp/McpClient.ts"
 import { dataOf, newTenant, part, payAt } from "./ConnectedTenant.ts"
 
@@ -49,20 +49,13 @@ onSharedService("customers", (it) => {
     expect((yield* as(`/customers/${customer}`)).json).toEqual(atProvider)
     expect(dataOf((yield* as("/customers?limit=1&created_gte=1000000000")).json)).toEqual([atProvider])
     expect(dataOf((yield* as("/customers?created_lte=1000000000")).json)).toEqual([])
-    expectFailure(yield* as(`/customers?email=${address}`), {
-      status: 422,
-      code: "validation_failed",
-      fields: ["email"]
-    })
+    expectFailure(yield* as(`/customers?email=${address}`), refusedWith(422, "validation_failed", ["email"]))
   })
 
   it.effect("need payments:read as well", function* () {
     const { customer, tenant } = yield* knownTenant
     const key = yield* tenant.keyOf(["customers:read"])
-    expectFailure(yield* tenant.send("GET", `/customers/${customer}`, { key }), {
-      status: 403,
-      code: "permission_denied"
-    })
+    expectFailure(yield* tenant.send("GET", `/customers/${customer}`, { key }), refusedWith(403, "permission_denied"))
   })
 })
 

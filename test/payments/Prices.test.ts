@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { onSharedService } from "../harness/TestService.ts"
-import { expectFailure } from "../surface/http/Refusals.ts"
+import { expectFailure, refusedWith } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
 import { dataOf, newTenant, part } from "./ConnectedTenant.ts"
 
@@ -163,11 +163,10 @@ onSharedService("prices", (it) => {
       default_price_data: { currency: "brl", unit_amount: 500 }
     })
     const price = part(product.json, "default_price")["id"]
-    expectFailure(yield* tenant.patch(`/prices/${price}`, { active: false }), {
-      status: 422,
-      code: "provider_invalid_request_error",
-      fields: ["active"]
-    })
+    expectFailure(
+      yield* tenant.patch(`/prices/${price}`, { active: false }),
+      refusedWith(422, "provider_invalid_request_error", ["active"])
+    )
   })
 
   it.effect("have a lookup key that no other one has, until it is transferred", function* () {

@@ -94,31 +94,11 @@ onSharedService("the history of deliveries", (it) => {
       lastHttpStatus: 410,
       lastErrorCode: "http_error"
     })
+    const attempt = { trigger: "automatic", startedAt: expect.any(String), durationMs: 12 }
     expect(json["attempts"]).toEqual([
-      {
-        number: 1,
-        trigger: "automatic",
-        startedAt: "1970-01-01T00:00:01.000Z",
-        durationMs: 12,
-        httpStatus: 503,
-        errorCode: "http_error"
-      },
-      {
-        number: 2,
-        trigger: "automatic",
-        startedAt: expect.any(String),
-        durationMs: null,
-        httpStatus: null,
-        errorCode: "interrupted"
-      },
-      {
-        number: 3,
-        trigger: "automatic",
-        startedAt: expect.any(String),
-        durationMs: 12,
-        httpStatus: 410,
-        errorCode: "http_error"
-      }
+      { ...attempt, number: 1, startedAt: "1970-01-01T00:00:01.000Z", httpStatus: 503, errorCode: "http_error" },
+      { ...attempt, number: 2, durationMs: null, httpStatus: null, errorCode: "interrupted" },
+      { ...attempt, number: 3, httpStatus: 410, errorCode: "http_error" }
     ])
   })
 

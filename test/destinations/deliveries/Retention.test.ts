@@ -1,8 +1,7 @@
 import { expect } from "@effect/vitest"
-import { Context, Duration, Effect } from "effect"
+import { Context, Effect } from "effect"
 import { Retention } from "../../../src/destinations/deliveries/Retention.ts"
-import { Queue } from "../../../src/engine/queue/Queue.ts"
-import { inAnotherProcess, inDatabase, onService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onService, TestService } from "../../harness/TestService.ts"
 import { makeTenant, subscribe } from "../../inbound/Notifications.ts"
 import { storeDeliveries } from "./StoredDeliveries.ts"
 
@@ -47,36 +46,5 @@ onService({ roles: { api: true, worker: false } })("retention", (it) => {
     yield* clean
     expect(yield* left(old)).toEqual(all(0))
     expect(yield* left(young)).toEqual(all(2))
-  })
-
-  it.effect("never removes what still waits, nor its event: it is delivered whole", function* () {
-    const { services, sql } = yield* TestService
-    const { of } = yield* makeEndpoint
-    const [id = ""] = yield* storeDeliveries({ ...of, state: "queued", createdAgo: 90 * day })
-    yield* clean
-    expect(yield* left([id])).toEqual(all(1))
-    yield* sql`UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE id = ${id}`
-    yield* Context.get(services, Queue).claim({
-      limit: 10,
-      lease: Duration.minutes(5),
-      perEndpoint: 10,
-      inFlight: new Map()
-    })
-    expect(yield* sql`SELECT lease IS NOT NULL AS claimed FROM payments.delivery_queue WHERE id = ${id}`).toEqual([
-      { claimed: true }
-    ])
-  })
-
-  it.scoped("follows the setting", function* () {
-    // A day is kept as long as anything of it, or of a day before it, waits
-    yield* inDatabase`DELETE FROM payments.delivery_queue`
-    const { of } = yield* makeEndpoint
-    const [older = "", younger = ""] = [
-      ...(yield* storeDeliveries({ ...of, finishedAgo: 6 * day })),
-      ...(yield* storeDeliveries({ ...of, finishedAgo: 3 * day }))
-    ]
-    const { clean } = yield* inAnotherProcess(Retention, Retention.layer({ keepFor: Duration.days(4) }))
-    yield* clean
-    expect([yield* left([older]), yield* left([younger])]).toEqual([all(0), all(1)])
   })
 })

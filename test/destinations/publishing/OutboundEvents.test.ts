@@ -12,7 +12,7 @@ import { Organizations } from "../../../src/identity/organizations/Organizations
 import { OrganizationId } from "../../../src/platform/kit/Ids.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { verifyWebhook } from "../../../src/webhooks/index.ts"
-import { makeConsumer } from "../../harness/Consumer.ts"
+import { firstOf, makeConsumer } from "../../harness/Consumer.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
 import { layer } from "../../harness/Tests.ts"
@@ -84,10 +84,7 @@ layer(suite, { timeout: "60 seconds" })("a team's own events", (it) => {
     const createdAt = new Date("2026-03-01T10:00:00.000Z")
     const published = yield* outbound.publish({ ...shipped(tenant, "s-1"), createdAt })
     expect(published).toMatchObject({ deliveries: 1, skipped: 0, duplicate: false })
-    const request = yield* eventually(
-      "the delivery",
-      Effect.sync(() => Option.fromNullable(consumer.received[0]))
-    )
+    const request = yield* firstOf(consumer)
     verifyWebhook({
       secret: endpoint.signingSecret,
       header: String(request.headers["service-signature"]),

@@ -1,11 +1,11 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Exit, Fiber, Layer, Option } from "effect"
+import { Context, Effect, Exit, Fiber, Layer } from "effect"
 import { type OutboundEvent, OutboundEvents } from "../../../src/destinations/publishing/OutboundEvents.ts"
 import { LocalHandOff } from "../../../src/engine/queue/Enqueue.ts"
 import { WakeUp } from "../../../src/engine/queue/WakeUp.ts"
 import { EventCatalog } from "../../../src/events/EventCatalog.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
-import { eventually } from "../../harness/Eventually.ts"
+import { eventuallyIs } from "../../harness/Eventually.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
 import { expect, it } from "../../harness/Tests.ts"
 import { endpointId, keyedHash, makeTenant, on, secretId, tenant } from "../../platform/storage/PartitionBed.ts"
@@ -106,12 +106,10 @@ it.scopedLive("one whose caller is interrupted while it is committed is handed o
       CREATE CONSTRAINT TRIGGER waiting AFTER INSERT ON payments.published_events DEFERRABLE INITIALLY DEFERRED
       FOR EACH ROW EXECUTE FUNCTION wait()`
   const publishing = yield* Effect.fork(outbound.publish(shipped("s-1")))
-  yield* eventually(
+  yield* eventuallyIs(
     "the commit",
-    Effect.map(
-      sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND query = 'COMMIT' AND state = 'active'`,
-      ([row]) => Option.fromNullable(row)
-    )
+    sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND query = 'COMMIT' AND state = 'active'`,
+    (rows) => rows.length > 0
   )
   const interrupted = yield* Effect.fork(Fiber.interrupt(publishing))
   yield* sql`INSERT INTO may_commit VALUES (1)`

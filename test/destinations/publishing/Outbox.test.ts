@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Duration, Effect, Layer, Redacted, Schema } from "effect"
 import { embeddedEventsLayer } from "../../../src/app/Embedding.ts"
 import { Endpoints } from "../../../src/destinations/endpoints/Endpoints.ts"
 import { makeOutboxRepo } from "../../../src/destinations/publishing/OutboxRepo.ts"
 import { Organizations } from "../../../src/identity/organizations/Organizations.ts"
 import { OrganizationId } from "../../../src/platform/kit/Ids.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
-import { type Consumer, makeConsumer } from "../../harness/Consumer.ts"
-import { eventually } from "../../harness/Eventually.ts"
+import { type Consumer, firstOf, makeConsumer } from "../../harness/Consumer.ts"
+import { eventuallyIs, eventuallyTrue } from "../../harness/Eventually.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
 import { expect, layer } from "../../harness/Tests.ts"
 
@@ -63,10 +63,7 @@ layer(suite, { timeout: "60 seconds" })("an event published by SQL", (it) => {
     yield* sql.withTransaction(
       Effect.zipRight(sql`INSERT INTO orders VALUES ('o-2')`, publish(organizationId, "o-2", { order_id: "o-2" }))
     )
-    yield* eventually(
-      "the delivery",
-      Effect.sync(() => Option.fromNullable(consumer.received[0]))
-    )
+    yield* firstOf(consumer)
     expect(bodies(consumer)).toMatchObject([
       { source: { provider: "shop", event_id: "o-2" }, data: { order_id: "o-2" } }
     ])
@@ -85,14 +82,8 @@ layer(suite, { timeout: "60 seconds" })("an event published by SQL", (it) => {
       END $$`
     yield* sql`CREATE TRIGGER shipped AFTER INSERT ON shipments FOR EACH ROW EXECUTE FUNCTION shipped()`
     yield* sql`INSERT INTO shipments VALUES ('s-1', ${organizationId}), ('s-1', ${organizationId}), ('s-2', ${organizationId})`
-    yield* eventually(
-      "both deliveries",
-      Effect.sync(() => (consumer.received.length < 2 ? Option.none() : Option.some(2)))
-    )
-    yield* eventually(
-      "an empty outbox",
-      Effect.map(waiting(organizationId), ({ length }) => (length === 0 ? Option.some(true) : Option.none()))
-    )
+    yield* eventuallyTrue("both deliveries", () => consumer.received.length >= 2)
+    yield* eventuallyIs("an empty outbox", waiting(organizationId), ({ length }) => length === 0)
     expect(new Set(consumer.received.map(({ body }) => JSON.parse(body.toString()).data.order_id))).toEqual(
       new Set(["s-1", "s-2"])
     )
@@ -106,10 +97,7 @@ layer(suite, { timeout: "60 seconds" })("an event published by SQL", (it) => {
       yield* publish(organizationId, "bad-1", { order_id: 7 })
       yield* publish(organizationId, "bad-2", {}, "order.unheard_of")
       yield* publish(organizationId, "good", { order_id: "good" })
-      yield* eventually(
-        "the good one's delivery",
-        Effect.sync(() => Option.fromNullable(consumer.received[0]))
-      )
+      yield* firstOf(consumer)
       expect(bodies(consumer)).toMatchObject([{ data: { order_id: "good" } }])
       expect(yield* waiting(organizationId)).toMatchObject([
         { id: "bad-1", refusal: expect.stringContaining("invalid_data") },
@@ -150,10 +138,7 @@ layer(suite, { timeout: "60 seconds" })("an event published by SQL", (it) => {
     yield* sql.withTransaction(
       Effect.zipRight(sql`SET LOCAL ROLE ${sql(role)}`, publish(organizationId, "o-9", { order_id: "o-9" }))
     )
-    yield* eventually(
-      "the delivery",
-      Effect.sync(() => Option.fromNullable(consumer.received[0]))
-    )
+    yield* firstOf(consumer)
     yield* sql`DROP OWNED BY ${sql(role)}`
     yield* sql`DROP ROLE ${sql(role)}`
   })

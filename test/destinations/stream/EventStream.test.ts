@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto"
 import { PgClient } from "@effect/sql-pg"
 import { expect } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Option } from "effect"
+import { Deferred, Effect, Fiber, Layer } from "effect"
 import { streamsPerOrganization } from "../../../src/destinations/stream/EventStreams.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
-import { eventually, eventuallyIs, eventuallyTrue } from "../../harness/Eventually.ts"
+import { eventuallyIs, eventuallyTrue } from "../../harness/Eventually.ts"
 import { inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
 import { accepted, makeTenant, notification, notify, type Tenant, unlink } from "../../inbound/Notifications.ts"
-import { expectFailure } from "../../surface/http/Refusals.ts"
+import { expectFailure, refusedWith } from "../../surface/http/Refusals.ts"
 import { listen, pathOf } from "./Reader.ts"
 
 const pay = (tenant: Tenant, options?: Parameters<typeof notification>[1]) =>
@@ -111,14 +111,12 @@ onSharedService("the stream of events", (it) => {
     yield* pay(tenant)
     yield* eventuallyTrue("the later event", () => reader.events().length === 1)
     // Longer ago than looks overlap in any case
-    yield* eventually(
+    yield* eventuallyIs(
       "the transaction is old",
-      Effect.map(
-        sql`
+      sql`
             SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()
               AND xact_start < clock_timestamp() - interval '5500 milliseconds'`,
-        ([row]) => Option.fromNullable(row)
-      )
+      (rows) => rows.length > 0
     )
     const place = reader.place()
     yield* Deferred.succeed(commit, undefined)
@@ -176,14 +174,14 @@ onSharedService("the stream of events", (it) => {
     const live = yield* request("GET", pathOf(organization), { key: organization.liveKey })
     expectFailure(live, { status: 409, code: "test_environment_required" })
     const star = yield* makeKey(tenant.id, ["*"])
-    expectFailure(yield* request("GET", pathOf(tenant), { key: star }), {
-      status: 403,
-      code: "endpoint_management_forbidden"
-    })
-    expectFailure(yield* request("GET", pathOf(organization), { key: tenant.key }), {
-      status: 403,
-      code: "organization_access_denied"
-    })
+    expectFailure(
+      yield* request("GET", pathOf(tenant), { key: star }),
+      refusedWith(403, "endpoint_management_forbidden")
+    )
+    expectFailure(
+      yield* request("GET", pathOf(organization), { key: tenant.key }),
+      refusedWith(403, "organization_access_denied")
+    )
     for (const place of ["-1", "1e3", "x", "9".repeat(17)]) {
       const header = yield* request("GET", pathOf(tenant), { key: tenant.key, headers: { "last-event-id": place } })
       expectFailure(header, { status: 422, code: "validation_failed", fields: ["last-event-id"] })

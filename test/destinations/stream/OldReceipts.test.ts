@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Context, Effect } from "effect"
 import { Receipts } from "../../../src/inbound/Receipts.ts"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
-import { onService, TestService } from "../../harness/TestService.ts"
+import { onSharedService, TestService } from "../../harness/TestService.ts"
 import { makeTenant, paidAtProvider, subscribe, type Tenant } from "../../inbound/Notifications.ts"
 import { listen } from "./Reader.ts"
 
@@ -20,7 +20,7 @@ const payAgo = (tenant: Tenant, ago: number) =>
     return id
   })
 
-onService({ roles: { api: true, worker: false } })("the stream of events", (it) => {
+onSharedService("the stream of events", (it) => {
   it.scoped("has what replays of old receipts make, in whatever day's table it is", function* () {
     const { services, sql } = yield* TestService
     const { replay } = Context.get(services, Receipts)

@@ -5,7 +5,7 @@ import { Context, Effect, Option } from "effect"
 import { Images, nameOf } from "../../../src/payments/images/Images.ts"
 import { isOwnImage } from "../../../src/payments/images/ImageUrl.ts"
 import { inDatabase, onService, onSharedService, TestService, testPublicUrl } from "../../harness/TestService.ts"
-import { expectFailure } from "../../surface/http/Refusals.ts"
+import { expectFailure, refusedWith } from "../../surface/http/Refusals.ts"
 import { newTenant } from "../ConnectedTenant.ts"
 import { craftedAvif, jpeg, png, webp } from "./Pictures.ts"
 
@@ -119,10 +119,10 @@ onSharedService("product images", (it) => {
       "content-type": "multipart/form-data; boundary=x"
     })
     expectFailure(broken, { status: 422, code: "validation_failed", fields: ["file"] })
-    expectFailure(yield* send([["file", new TextEncoder().encode("GIF89a")]]), {
-      status: 415,
-      code: "unsupported_media_type"
-    })
+    expectFailure(
+      yield* send([["file", new TextEncoder().encode("GIF89a")]]),
+      refusedWith(415, "unsupported_media_type")
+    )
   })
 
   it.effect("are refused if the bytes are no JPEG, PNG or WebP, or a part of one", function* () {

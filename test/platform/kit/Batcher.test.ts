@@ -2,8 +2,15 @@ import { Deferred, Effect, Exit, Fiber } from "effect"
 import { Batcher, type BatcherOptions } from "../../../src/platform/kit/Concurrency.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 
-/** A gathering whose batches wait to be let go, and what it was given. */
-const held = Effect.fnUntraced(function* (options: Partial<BatcherOptions<string, string, string>> = {}) {
+interface Held extends Partial<BatcherOptions<string, string, string>> {
+  readonly answer?: BatcherOptions<string, string, string>["run"]
+}
+
+/** A gathering whose batches wait to be let go and are then answered, and what it was given. */
+const held = Effect.fnUntraced(function* ({
+  answer = (batch) => Effect.succeed(batch.map((input) => input.toUpperCase())),
+  ...options
+}: Held = {}) {
   const batches: Array<ReadonlyArray<string>> = []
   const gate = yield* Deferred.make<void>()
   const gathering = yield* Batcher.make<string, string, string>({
@@ -15,10 +22,7 @@ const held = Effect.fnUntraced(function* (options: Partial<BatcherOptions<string
     isOfOne: () => true,
     run: (batch) => {
       batches.push(batch)
-      return Effect.as(
-        Deferred.await(gate),
-        batch.map((input) => input.toUpperCase())
-      )
+      return Effect.zipRight(Deferred.await(gate), answer(batch))
     },
     ...options
   })
@@ -70,16 +74,8 @@ describe("a gathering", () => {
   })
 
   it.effect("tries each of a failed batch alone, so that none fails for another's sake", function* () {
-    const batches: Array<ReadonlyArray<string>> = []
-    const gate = yield* Deferred.make<void>()
-    const { submitAll } = yield* held({
-      run: (batch) => {
-        batches.push(batch)
-        return Effect.zipRight(
-          Deferred.await(gate),
-          batch.includes("bad") ? Effect.fail("refused") : Effect.succeed([...batch])
-        )
-      }
+    const { batches, gate, submitAll } = yield* held({
+      answer: (batch) => (batch.includes("bad") ? Effect.fail("refused") : Effect.succeed([...batch]))
     })
     const fibers = yield* submitAll(["a", "b", "bad", "c"])
     yield* Deferred.succeed(gate, undefined)
@@ -89,14 +85,9 @@ describe("a gathering", () => {
   })
 
   it.effect("fails a whole batch at once if none of it is the reason", function* () {
-    const batches: Array<ReadonlyArray<string>> = []
-    const gate = yield* Deferred.make<void>()
-    const { submitAll } = yield* held({
+    const { batches, gate, submitAll } = yield* held({
       isOfOne: (error) => error !== "unavailable",
-      run: (batch) => {
-        batches.push(batch)
-        return Effect.zipRight(Deferred.await(gate), Effect.fail("unavailable"))
-      }
+      answer: () => Effect.fail("unavailable")
     })
     const fibers = yield* submitAll(["a", "b", "c"])
     yield* Deferred.succeed(gate, undefined)
@@ -134,15 +125,8 @@ describe("a gathering", () => {
 
   it.effect("goes on after a defect, and after an answer of the wrong length", function* () {
     const answers = [Effect.dieMessage("a bug"), Effect.succeed([]), Effect.succeed(["fine"])]
-    const gathering = yield* Batcher.make<string, string, string>({
-      concurrency: 1,
-      maxBatch: 3,
-      keyOf: (input) => input,
-      interval: () => 0,
-      patience: { millis: 60_000, error: () => "too late" },
-      isOfOne: () => true,
-      run: () => answers.shift() ?? Effect.succeed([])
-    })
+    const { gate, gathering } = yield* held({ answer: () => answers.shift() ?? Effect.succeed([]) })
+    yield* Deferred.succeed(gate, undefined)
     const exits = yield* Effect.forEach(["a", "b", "c"], (input) => Effect.exit(gathering.submit(input)))
     expect(exits.map(Exit.isSuccess)).toEqual([false, false, true])
   })

@@ -8,18 +8,12 @@ import { Cipher } from "../../../src/platform/kit/Cipher.ts"
 import { Idempotency } from "../../../src/platform/kit/Idempotency.ts"
 import { EndpointId } from "../../../src/platform/kit/Ids.ts"
 import { installationKeyContext, KeyedHash } from "../../../src/platform/kit/KeyedHash.ts"
-import type { MasterKey } from "../../../src/platform/settings/Settings.ts"
 import { paymentIntent } from "../../events/ProviderEvents.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
-import { onService, TestService } from "../../harness/TestService.ts"
+import { masterKey, onService, TestService } from "../../harness/TestService.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 import { accepted, makeTenant, notification, notify, subscribe } from "../../inbound/Notifications.ts"
 import { connect, on } from "../storage/PartitionBed.ts"
-
-const masterKey = (id: string, byte: number): MasterKey => ({
-  id,
-  key: Redacted.make(new Uint8Array(32).fill(byte))
-})
 
 const [former, next] = [masterKey("test", 7), masterKey("next", 8)]
 

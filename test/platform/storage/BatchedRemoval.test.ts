@@ -18,256 +18,180 @@ import { RateLimits } from "../../../src/platform/kit/RateLimit.ts"
 import { batchSize } from "../../../src/platform/storage/Batches.ts"
 import { onService, TestService } from "../../harness/TestService.ts"
 
-interface Removed {
-  readonly table: string
-  /** The values of a row that is old, or not: `n` numbers it, `age` is its age. */
-  readonly values: Readonly<Record<string, string>>
-  readonly old: string
-  readonly young: string
-  readonly clean: (services: Context.Context<Services>) => Effect.Effect<unknown, unknown, SqlClient.SqlClient>
-}
+type Clean = Effect.Effect<unknown, unknown, SqlClient.SqlClient>
+
+const by =
+  <I extends Services, S extends { readonly clean: Clean }>(tag: Context.Tag<I, S>) =>
+  (services: Context.Context<Services>) =>
+    Context.get(services, tag).clean
+
+/** @param values those of a row that is old, or not: `n` numbers it, `age` is its age */
+const removal = (
+  table: string,
+  clean: (services: Context.Context<Services>) => Clean,
+  old: string,
+  young: string,
+  values: Readonly<Record<string, string>>
+) => ({ table, clean, old, young, values })
 
 const tenant = { organization_id: "$1::uuid", environment: "'sandbox'" }
 const hash = "decode(lpad(to_hex(n), 64, '0'), 'hex')"
 const id = "lpad(to_hex(n), 32, '0')::uuid"
 
-const tables: ReadonlyArray<Removed> = [
-  {
-    table: "login_tokens",
-    values: { token_hash: hash, email: "n || '@example.com'", expires_at: "now() - age" },
-    old: "1 minute",
-    young: "-1 minute",
-    clean: (services) => Context.get(services, SignIn).clean
-  },
-  {
-    table: "sessions",
-    values: { id, token_hash: hash, person_id: id, expires_at: "now() - age" },
-    old: "1 minute",
-    young: "-1 minute",
-    clean: (services) => Context.get(services, Sessions).clean
-  },
-  {
-    table: "invitations",
-    values: {
-      organization_id: "$1::uuid",
-      id,
-      email: "n || '@example.com'",
-      role: "'viewer'",
-      environments: "'{sandbox}'",
-      token_hash: hash,
-      expires_at: "now() - age"
-    },
-    old: "31 days",
-    young: "29 days",
-    clean: (services) => Context.get(services, Invitations).clean
-  },
-  {
-    table: "idempotency_keys",
-    values: {
-      ...tenant,
-      key: "'key-' || n",
-      operation: "'x'",
-      request_hash: hash,
-      lease: id,
-      locked_until: "now()",
-      created_at: "now() - age"
-    },
-    old: "25 hours",
-    young: "23 hours",
-    clean: (services) => Context.get(services, Idempotency).clean
-  },
-  {
-    table: "rate_limits",
-    values: { bucket: "'b' || n", tokens: "1", allowed: "true", refilled_at: "now() - age" },
-    old: "61 minutes",
-    young: "59 minutes",
-    clean: (services) => Context.get(services, RateLimits).clean
-  },
-  {
-    table: "account_authorizations",
-    values: { ...tenant, session_id: id, state_hash: hash, created_at: "now() - age" },
-    old: "1 day",
-    young: "0",
-    clean: (services) => Context.get(services, AccountConnection).clean
-  },
-  {
-    table: "checkout_pages",
-    values: {
-      ...tenant,
-      id,
-      slug: "lpad(n::text, 16, '0')",
-      active: "false",
-      title: "'Page'",
-      items: "'[]'",
-      collect: "'{}'",
-      allow_promotion_codes: "false",
-      deleted_at: "now() - age"
-    },
-    old: "1000 days",
-    young: "1 minute",
-    clean: (services) => Context.get(services, CheckoutPages).clean
-  },
-  {
-    table: "sold_items",
-    values: {
-      ...tenant,
-      source_id: "'cs_test_' || n",
-      price_ids: "'{}'",
-      product_ids: "'{}'",
-      created_at: "now() - age"
-    },
-    old: "91 days",
-    young: "89 days",
-    clean: (services) => Context.get(services, CheckoutSessions).clean
-  },
-  {
-    table: "recoveries",
-    values: {
-      ...tenant,
-      id,
-      endpoint_id: id,
-      since: "now()",
-      state: "'finished'",
-      total: "0",
-      reached_at: "now()",
-      reached_id: id,
-      finished_at: "now() - age"
-    },
-    old: "31 days",
-    young: "29 days",
-    clean: (services) => Context.get(services, Retention).clean
-  },
-  {
-    table: "event_replays",
-    values: {
-      ...tenant,
-      id,
-      endpoint_id: id,
-      since: "now()",
-      until: "now() + interval '1 hour'",
-      state: "'finished'",
-      reached: "''",
-      finished_at: "now() - age"
-    },
-    old: "31 days",
-    young: "29 days",
-    clean: (services) => Context.get(services, Retention).clean
-  },
-  {
-    table: "published_events",
-    values: { ...tenant, id: "'event-' || n", created_at: "now() - age" },
-    old: "31 days",
-    young: "29 days",
-    clean: (services) => Context.get(services, Retention).clean
-  },
-  {
-    table: "unconfirmed_claims",
-    values: { lease: "payments.id_at(now() - age - n * interval '1 millisecond')" },
-    old: "31 days",
-    young: "29 days",
-    clean: (services) => Context.get(services, Retention).clean
-  },
-  {
-    table: "audit_log",
-    values: {
-      organization_id: "$1::uuid",
-      id,
-      author_kind: "'operator'",
-      author_id: "'root'",
-      action: "'endpoint.created'",
-      target_type: "'endpoint'",
-      target_id: "n::text",
-      request_id: "'req'",
-      at: "now() - age"
-    },
-    old: "731 days",
-    young: "729 days",
-    clean: () => Effect.flatten(makeAuditCleaning(Duration.days(730)))
-  },
-  {
-    table: "skipped_events",
-    values: {
-      ...tenant,
-      endpoint_id: id,
-      event_id: "'event-' || n",
-      event_key: "n::text",
-      type: "'payment.succeeded'",
-      provider_event_id: "'evt_' || n",
-      created_at: "now() - age"
-    },
-    old: "31 days",
-    young: "29 days",
-    clean: (services) => Context.get(services, Retention).clean
-  },
-  {
-    table: "failed_refunds",
-    values: {
-      ...tenant,
-      refund_id: "'re_' || n",
-      amount: "1",
-      currency: "'brl'",
-      status: "'failed'",
-      recorded_at: "now() - age"
-    },
-    old: "92 days",
-    young: "90 days",
-    clean: (services) => Context.get(services, FailedRefunds).clean
-  },
-  {
-    table: "refunded_in_part",
-    values: { ...tenant, charge_key: id, event_id: "n::text", refunded: "1", counted_at: "now() - age" },
-    old: "401 days",
-    young: "399 days",
-    clean: (services) => Context.get(services, DailyCounts).clean
-  },
-  {
-    table: "payment_counts",
-    values: {
-      ...tenant,
-      day: "(now() - age)::date",
-      pass: "0",
-      slot: "now() - n * interval '1 second'",
-      currency: "'brl'",
-      kind: "'succeeded'",
-      count: "1",
-      amount: "1"
-    },
-    old: "92 days",
-    young: "88 days",
-    clean: (services) => Context.get(services, DailyCounts).clean
-  },
-  {
-    table: "delivery_counts",
-    values: {
-      ...tenant,
-      day: "(now() - age)::date",
-      pass: "0",
-      slot: "now()",
-      endpoint_id: id,
-      delivered: "1",
-      failed: "0",
-      queued: "0"
-    },
-    old: "92 days",
-    young: "88 days",
-    clean: (services) => Context.get(services, DailyCounts).clean
-  },
-  {
-    table: "receipts_undated",
-    values: {
-      environment: "'sandbox'",
-      provider_event_id: "'evt_' || n",
-      type: "'payment_intent.succeeded'",
-      livemode: "false",
-      outcome: "'unlinked'",
-      provider_created_at: "now()",
-      received_at: "now() - age",
-      month: "'infinity'::date"
-    },
-    old: "1000 days",
-    young: "1 minute",
-    clean: (services) => Context.get(services, Receipts).clean
-  }
+const tables = [
+  removal("login_tokens", by(SignIn), "1 minute", "-1 minute", {
+    token_hash: hash,
+    email: "n || '@example.com'",
+    expires_at: "now() - age"
+  }),
+  removal("sessions", by(Sessions), "1 minute", "-1 minute", {
+    id,
+    token_hash: hash,
+    person_id: id,
+    expires_at: "now() - age"
+  }),
+  removal("invitations", by(Invitations), "31 days", "29 days", {
+    organization_id: "$1::uuid",
+    id,
+    email: "n || '@example.com'",
+    role: "'viewer'",
+    environments: "'{sandbox}'",
+    token_hash: hash,
+    expires_at: "now() - age"
+  }),
+  removal("idempotency_keys", by(Idempotency), "25 hours", "23 hours", {
+    ...tenant,
+    key: "'key-' || n",
+    operation: "'x'",
+    request_hash: hash,
+    lease: id,
+    locked_until: "now()",
+    created_at: "now() - age"
+  }),
+  removal("rate_limits", by(RateLimits), "61 minutes", "59 minutes", {
+    bucket: "'b' || n",
+    tokens: "1",
+    allowed: "true",
+    refilled_at: "now() - age"
+  }),
+  removal("account_authorizations", by(AccountConnection), "1 day", "0", {
+    ...tenant,
+    session_id: id,
+    state_hash: hash,
+    created_at: "now() - age"
+  }),
+  removal("checkout_pages", by(CheckoutPages), "1000 days", "1 minute", {
+    ...tenant,
+    id,
+    slug: "lpad(n::text, 16, '0')",
+    active: "false",
+    title: "'Page'",
+    items: "'[]'",
+    collect: "'{}'",
+    allow_promotion_codes: "false",
+    deleted_at: "now() - age"
+  }),
+  removal("sold_items", by(CheckoutSessions), "91 days", "89 days", {
+    ...tenant,
+    source_id: "'cs_test_' || n",
+    price_ids: "'{}'",
+    product_ids: "'{}'",
+    created_at: "now() - age"
+  }),
+  removal("recoveries", by(Retention), "31 days", "29 days", {
+    ...tenant,
+    id,
+    endpoint_id: id,
+    since: "now()",
+    state: "'finished'",
+    total: "0",
+    reached_at: "now()",
+    reached_id: id,
+    finished_at: "now() - age"
+  }),
+  removal("event_replays", by(Retention), "31 days", "29 days", {
+    ...tenant,
+    id,
+    endpoint_id: id,
+    since: "now()",
+    until: "now() + interval '1 hour'",
+    state: "'finished'",
+    reached: "''",
+    finished_at: "now() - age"
+  }),
+  removal("published_events", by(Retention), "31 days", "29 days", {
+    ...tenant,
+    id: "'event-' || n",
+    created_at: "now() - age"
+  }),
+  removal("unconfirmed_claims", by(Retention), "31 days", "29 days", {
+    lease: "payments.id_at(now() - age - n * interval '1 millisecond')"
+  }),
+  removal("audit_log", () => Effect.flatten(makeAuditCleaning(Duration.days(730))), "731 days", "729 days", {
+    organization_id: "$1::uuid",
+    id,
+    author_kind: "'operator'",
+    author_id: "'root'",
+    action: "'endpoint.created'",
+    target_type: "'endpoint'",
+    target_id: "n::text",
+    request_id: "'req'",
+    at: "now() - age"
+  }),
+  removal("skipped_events", by(Retention), "31 days", "29 days", {
+    ...tenant,
+    endpoint_id: id,
+    event_id: "'event-' || n",
+    event_key: "n::text",
+    type: "'payment.succeeded'",
+    provider_event_id: "'evt_' || n",
+    created_at: "now() - age"
+  }),
+  removal("failed_refunds", by(FailedRefunds), "92 days", "90 days", {
+    ...tenant,
+    refund_id: "'re_' || n",
+    amount: "1",
+    currency: "'brl'",
+    status: "'failed'",
+    recorded_at: "now() - age"
+  }),
+  removal("refunded_in_part", by(DailyCounts), "401 days", "399 days", {
+    ...tenant,
+    charge_key: id,
+    event_id: "n::text",
+    refunded: "1",
+    counted_at: "now() - age"
+  }),
+  removal("payment_counts", by(DailyCounts), "92 days", "88 days", {
+    ...tenant,
+    day: "(now() - age)::date",
+    pass: "0",
+    slot: "now() - n * interval '1 second'",
+    currency: "'brl'",
+    kind: "'succeeded'",
+    count: "1",
+    amount: "1"
+  }),
+  removal("delivery_counts", by(DailyCounts), "92 days", "88 days", {
+    ...tenant,
+    day: "(now() - age)::date",
+    pass: "0",
+    slot: "now()",
+    endpoint_id: id,
+    delivered: "1",
+    failed: "0",
+    queued: "0"
+  }),
+  removal("receipts_undated", by(Receipts), "1000 days", "1 minute", {
+    environment: "'sandbox'",
+    provider_event_id: "'evt_' || n",
+    type: "'payment_intent.succeeded'",
+    livemode: "false",
+    outcome: "'unlinked'",
+    provider_created_at: "now()",
+    received_at: "now() - age",
+    month: "'infinity'::date"
+  })
 ]
 
 /** `OLD_ROWS=1000000` tries a million of each. */

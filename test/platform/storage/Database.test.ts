@@ -1,6 +1,6 @@
 import { inspect } from "node:util"
 import { SqlClient, SqlError } from "@effect/sql"
-import { Cause, Clock, Context, Data, Deferred, Effect, Exit, Fiber, Layer, Option, Redacted } from "effect"
+import { Cause, Clock, Context, Data, Deferred, Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import { ServiceUnavailable } from "../../../src/platform/errors/Errors.ts"
 import {
   type DatabaseOptions,
@@ -13,7 +13,7 @@ import {
 } from "../../../src/platform/storage/Database.ts"
 import { Metrics, makeMetrics } from "../../../src/platform/telemetry/Metrics.ts"
 import { sqlState } from "../../../src/platform/telemetry/ServerErrors.ts"
-import { eventually } from "../../harness/Eventually.ts"
+import { eventuallyIs } from "../../harness/Eventually.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 
@@ -224,12 +224,10 @@ describe("the pool", () => {
   it.scopedLive("ends the statement of a caller who leaves", function* () {
     const sql = yield* ownDatabase({ poolSize: 2, statementTimeout: "1 hour" })
     const left = yield* Effect.fork(sql`SELECT pg_sleep(3600)`)
-    yield* eventually(
+    yield* eventuallyIs(
       "the statement",
-      Effect.map(
-        sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`,
-        ([row]) => Option.fromNullable(row)
-      )
+      sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`,
+      (rows) => rows.length > 0
     )
     yield* Fiber.interrupt(left)
     // Each on a connection of its own

@@ -13,7 +13,7 @@ import { WakeUp } from "../../../src/engine/queue/WakeUp.ts"
 import { DeliveryId, EventReplayId } from "../../../src/platform/kit/Ids.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { claimFrom, finished, idle } from "../../engine/QueueBench.ts"
-import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
+import { createMigratedDatabase, type TestDatabase } from "../../harness/TestDatabase.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 import {
   connect,
@@ -79,6 +79,15 @@ const retentionOn = (sql: SqlClient.SqlClient, keepFor = Duration.days(30)) =>
     Layer.build(Retention.layer({ keepFor }).pipe(Layer.provide(Layer.succeed(SqlClient.SqlClient, sql)))),
     Context.get(Retention)
   )
+
+/** A step of the replays of a process that keeps events for so many days. */
+const replayStep = ({ url }: TestDatabase, days: number) => {
+  const layers = Layer.provide(EventReplays.layer({ keepFor: Duration.days(days) }), [WakeUp.layer, keyedHash])
+  return Effect.flatMap(
+    Layer.build(Layer.provide(layers, databaseLayer({ url }))),
+    (services) => Context.get(services, EventReplays).step
+  )
+}
 
 /** A database with a tenant; the tables of these days are there and unused. */
 const agedDatabase = Effect.fnUntraced(function* (...days: ReadonlyArray<number>) {
@@ -240,10 +249,7 @@ describe("retention", () => {
     const repo = yield* on(sql, makeEventReplaysRepo)
     const replayId = EventReplayId.make(v7())
     yield* repo.insert(tenant, endpointId, { id: replayId, since: daysAgo(29.5), until: daysAgo(28.5), types: null })
-    const layers = Layer.provide(EventReplays.layer({ keepFor: Duration.days(30) }), [WakeUp.layer, keyedHash]).pipe(
-      Layer.provide(databaseLayer({ url: database.url }))
-    )
-    expect(yield* Context.get(yield* Layer.build(layers), EventReplays).step).toEqual(Option.some(1))
+    expect(yield* replayStep(database, 30)).toEqual(Option.some(1))
     // By age alone, both past days would go
     yield* sql`UPDATE payments.days SET used_at = NULL`
     yield* clean
@@ -272,10 +278,7 @@ describe("retention", () => {
     const repo = yield* on(sql, makeEventReplaysRepo)
     const range = { since: daysAgo(45), until: daysAgo(10) }
     yield* repo.insert(tenant, endpointId, { id: EventReplayId.make(v7()), ...range, types: null })
-    const layers = Layer.provide(EventReplays.layer({ keepFor: Duration.days(60) }), [WakeUp.layer, keyedHash]).pipe(
-      Layer.provide(databaseLayer({ url: database.url }))
-    )
-    expect(yield* Context.get(yield* Layer.build(layers), EventReplays).step).toEqual(Option.some(1))
+    expect(yield* replayStep(database, 60)).toEqual(Option.some(1))
     yield* end
     yield* clean
     yield* clean
@@ -311,10 +314,7 @@ describe("retention", () => {
       until: daysAgo(1),
       types: null
     })
-    const layers = Layer.provide(EventReplays.layer({ keepFor: Duration.days(10) }), [WakeUp.layer, keyedHash]).pipe(
-      Layer.provide(databaseLayer({ url: database.url }))
-    )
-    expect(yield* Context.get(yield* Layer.build(layers), EventReplays).step).toEqual(Option.some(1))
+    expect(yield* replayStep(database, 10)).toEqual(Option.some(1))
     const [delivery] = yield* claimFrom(Context.get(yield* on(sql, Layer.build(Queue.layer)), Queue), idle)
     expect(delivery?.eventId).toBe(id)
   })

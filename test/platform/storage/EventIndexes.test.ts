@@ -65,6 +65,7 @@ describe("an event's public id and payment", () => {
     if (one === undefined) return expect.unreachable()
     const stranger = { ...tenant, organizationId: OrganizationId.make(randomUUID()) }
     expect(yield* repo.find(stranger, one.id)).toEqual(Option.none())
+    expect(yield* repo.list(stranger, { payment_id: one.payment }, undefined, 3)).toEqual([])
     expect(yield* repo.find({ ...tenant, environment: "production" }, one.id)).toEqual(Option.none())
     // What differs only where the index does not look
     for (const other of [`${one.id.slice(0, -1)}x`, one.id.slice(0, 50), "svc_evt_", ""]) {
@@ -89,15 +90,26 @@ describe("an event's public id and payment", () => {
     const repo = yield* on(sql, makeEventsRepo(Duration.days(30)))
     for (const statistics of ["without", "with"]) {
       if (statistics === "with") yield* sql`ANALYZE payments.events`
-      const lines = yield* sql<{ "QUERY PLAN": string }>`EXPLAIN (COSTS OFF) ${repo.byId(tenant, one.id)}`
-      const plan = lines.map((line) => line["QUERY PLAN"]).join("\n")
-      // Days to come as well: a plan that is kept is used when they have begun
-      if (statistics === "without") expect(plan).not.toContain("Seq Scan on events_2")
-      for (const day of days) {
-        const table = `events_${day.toISOString().slice(0, 10).replaceAll("-", "")}`
-        expect(plan).toMatch(new RegExp(`Index Scan (using|on) ${table}_date_part_substr_idx`))
-        expect(plan).not.toMatch(new RegExp(`(Seq Scan on ${table}|${table}_(?!date_part_substr_idx|pkey))`))
+      for (const [statement, index] of [
+        [repo.byId(tenant, one.id), "date_part_substr_idx"],
+        [repo.page(tenant, { payment_id: one.payment }, undefined, 11), "date_part_hashtextextended"]
+      ] as const) {
+        const lines = yield* sql<{ "QUERY PLAN": string }>`EXPLAIN (COSTS OFF) ${statement}`
+        const plan = lines.map((line) => line["QUERY PLAN"]).join("\n")
+        // Days to come as well: a plan that is kept is used when they have begun
+        if (statistics === "without") expect(plan).not.toContain("Seq Scan on events_2")
+        for (const day of days) {
+          const table = `events_${day.toISOString().slice(0, 10).replaceAll("-", "")}`
+          expect(plan).toMatch(new RegExp(`Index Scan( Backward)? (using|on) ${table}_${index}`))
+          expect(plan).not.toMatch(new RegExp(`(Seq Scan on ${table}|${table}_(?!${index}|pkey))`))
+        }
       }
+      const ofPayment = (more: object, before?: string) =>
+        repo.list(tenant, { payment_id: one.payment, ...more }, before, 2)
+      const [newest, older] = yield* ofPayment({})
+      expect(String(newest?.key) > String(older?.key)).toBe(true)
+      expect((yield* ofPayment({}, newest?.key))[0]).toEqual(older)
+      expect(yield* ofPayment({ type: "payment.failed" })).toEqual([])
     }
   })
 })

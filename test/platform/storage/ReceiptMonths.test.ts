@@ -10,6 +10,7 @@ import { providerOf } from "../../../src/payments/OwnProvider.ts"
 import { Provider } from "../../../src/payments/Provider.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
+import { anyReceipt } from "../../inbound/Notifications.ts"
 import { connect, daysAgo, endpointId, makeTenant, on, readOn, secretId, tenant, waitsForLock } from "./PartitionBed.ts"
 
 const { organizationId } = tenant
@@ -37,19 +38,12 @@ const receiptOf = (providerEventId: string, providerCreatedAt: Date, receivedAt 
     filters: {}
   } as const
   return {
-    environment: "sandbox",
+    ...anyReceipt("acct_1", organizationId),
     providerEventId,
-    organizationId,
-    accountId: "acct_1",
-    type: "payment_intent.succeeded",
-    livemode: false,
     outcome: "delivered",
-    unreadable: null,
     providerCreatedAt,
     receivedAt,
-    events: [{ id, type: "payment.succeeded", payload: `{"id":"${id}"}`, matching: [endpoint] }],
-    deauthorizes: false,
-    traceparent: null
+    events: [{ id, type: "payment.succeeded", payload: `{"id":"${id}"}`, matching: [endpoint] }]
   }
 }
 

@@ -1,31 +1,21 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Option, Redacted } from "effect"
+import { Context, Effect, Layer, Redacted } from "effect"
 import { makeEmulator } from "../../../src/emulator/Emulator.ts"
 import { Accounts } from "../../../src/payments/Accounts.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { preferReplica, replicaOf } from "../../../src/platform/storage/ReadReplica.ts"
-import { masterKeysSetting, testMasterKeys, testReturnUrls } from "../../harness/TestService.ts"
-import { makeOrganization, startService } from "../../surface/http/StartedService.ts"
+import { masterKeysSetting, testMasterKeys, testWebhookSecret } from "../../harness/TestService.ts"
+import { makeOrganization, providerAt, startService } from "../../surface/http/StartedService.ts"
 
-const webhookSecret = "whsec_replicated"
 const secretKey = "sk_test_replicated"
 
 /** The whole service in this process on a database of the test's choice, with an organization and its account. */
 export const serviceOn = Effect.fnUntraced(function* (database: { readonly url: string; readonly readUrl?: string }) {
-  const emulator = yield* makeEmulator({ secretKey, webhookSecret })
-  const provider = {
-    sandbox: Option.some({
-      secretKey: Redacted.make(secretKey),
-      webhookSecrets: [Redacted.make(webhookSecret)] as const
-    }),
-    production: Option.none(),
-    apiUrl: Option.some(new URL(emulator.url)),
-    ...testReturnUrls
-  }
+  const emulator = yield* makeEmulator({ secretKey, webhookSecret: testWebhookSecret })
   const service = yield* startService({
     databaseUrl: Redacted.make(database.url),
     ...(database.readUrl === undefined ? {} : { databaseReadUrl: Redacted.make(database.readUrl) }),
-    provider,
+    provider: providerAt(emulator.url, secretKey),
     settings: { roles: { api: true, worker: true } }
   })
   const { id, key } = yield* makeOrganization(service.services, {
@@ -51,12 +41,12 @@ export const serviceOn = Effect.fnUntraced(function* (database: { readonly url: 
     organizationId: id,
     key,
     accountId,
-    webhookSecret,
+    webhookSecret: testWebhookSecret,
     /** What commands need to work on the same provider and data. */
     commandSettings: {
       MASTER_KEYS: masterKeysSetting(testMasterKeys),
       PROVIDER_SANDBOX_SECRET_KEY: secretKey,
-      PROVIDER_SANDBOX_WEBHOOK_SECRETS: webhookSecret,
+      PROVIDER_SANDBOX_WEBHOOK_SECRETS: testWebhookSecret,
       PROVIDER_API_URL: emulator.url
     },
     processes: [{ role: "api" as const, baseUrl: service.baseUrl }],

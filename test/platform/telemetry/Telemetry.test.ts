@@ -5,10 +5,10 @@ import { afterEach, describe, expect, vi } from "@effect/vitest"
 import { Data, Duration, Effect, Tracer } from "effect"
 import { type EndedAttempt, makeAttemptReports } from "../../../src/engine/attempts/AttemptReports.ts"
 import { InternalError, ResourceNotFound } from "../../../src/platform/errors/Errors.ts"
-import { DeliveryId, EndpointId, OrganizationId } from "../../../src/platform/kit/Ids.ts"
 import { LogLines } from "../../../src/platform/telemetry/LogLines.ts"
 import { Metrics, metricTable } from "../../../src/platform/telemetry/Metrics.ts"
 import { telemetryLayer } from "../../../src/platform/telemetry/Telemetry.ts"
+import { anyDelivery } from "../../destinations/deliveries/AnyDelivery.ts"
 import { makeCollector } from "../../harness/Collector.ts"
 import { it } from "../../harness/Tests.ts"
 
@@ -38,19 +38,8 @@ const anAttempt = (more: {
   readonly environment?: "production"
 }): EndedAttempt => ({
   delivery: {
-    id: DeliveryId.make("0190a6f0-0000-7000-8000-000000000001"),
-    lease: "0190a6f0-0000-7000-8000-000000000002",
-    ctid: "(0,1)",
-    attempt: 1,
-    interrupted: 0,
-    trigger: "automatic",
-    endpointId: EndpointId.make("0190a6f0-0000-7000-8000-000000000003"),
-    eventId: "svc_evt_1",
-    organizationId: OrganizationId.make("0190a6f0-0000-7000-8000-000000000004"),
+    ...anyDelivery(),
     environment: more.environment ?? "sandbox",
-    secretIds: [],
-    createdAt: 0,
-    claimedAt: 0,
     payload: "a payload",
     traceparent: more.traceparent
   },
@@ -306,19 +295,5 @@ describe("telemetry", () => {
     withVariables({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1" })
     const result = yield* Effect.succeed(1).pipe(Effect.withSpan("something"), Effect.provide(telemetryLayer))
     expect(result).toBe(1)
-  })
-
-  it.effect("that is off reports attempts to nobody", function* () {
-    const spans: Array<string> = []
-    const tracer = Tracer.make({
-      span: (name) => {
-        spans.push(name)
-        throw new Error("not asked for")
-      },
-      context: (execution) => execution()
-    })
-    const report = yield* makeAttemptReports
-    report(anAttempt({ traceparent: traceOf("a", true), errorCode: "timeout" }))
-    expect([spans, tracer === (yield* Effect.tracer)]).toEqual([[], false])
   })
 })

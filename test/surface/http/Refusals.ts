@@ -36,6 +36,10 @@ export const expectFailure = (
   }
 }
 
+/** What a refused request is expected to be answered; any fields unless they are given. */
+export const refusedWith = (status: number, code: string, fields?: ReadonlyArray<string>) =>
+  fields === undefined ? { status, code } : { status, code, fields }
+
 /** Bytes sent as they are over a plain connection; answers what came back, read as HTTP, once the server closes. */
 export const sendBytes = (baseUrl: string, bytes: string | Uint8Array): Effect.Effect<Answer> =>
   Effect.async((resume) => {
