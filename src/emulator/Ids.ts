@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto"
+import type { WordsOf } from "./Records.ts"
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -15,42 +16,16 @@ const randomText = (length: number): string => {
   return text
 }
 
-/** The number of characters after each prefix, the same as in the provider's ids. */
-const lengths = {
-  ac_: 32,
-  acct_: 16,
-  ba_: 24,
-  ch_: 24,
-  cs_test_: 58,
-  cus_: 14,
-  di_: 24,
-  du_: 24,
-  ed_test_: 24,
-  evt_: 24,
-  evt_test_: 24,
-  ii_: 24,
-  il_: 24,
-  in_: 24,
-  inpay_: 24,
-  li_: 24,
-  pi_: 24,
-  plink_: 24,
-  pm_: 24,
-  po_: 24,
-  price_: 24,
-  prod_: 14,
-  promo_: 24,
-  py_: 24,
-  re_: 24,
-  req_: 14,
-  si_: 14,
-  sub_: 24,
-  txn_: 24
-} as const
+/** The number of characters after a prefix, the same as in the provider's ids: 24, but for these. */
+const lengths = { ac_: 32, acct_: 16, cs_test_: 58, cus_: 14, prod_: 14, req_: 14, si_: 14 } as const
 
-export type IdPrefix = keyof typeof lengths
+type UsualPrefix =
+  WordsOf<"ba_ ch_ di_ du_ ed_test_ evt_ evt_test_ ii_ il_ in_ inpay_ li_ pi_ plink_ pm_ po_ price_ promo_ py_ re_ sub_ txn_">
 
-export const newId = (prefix: IdPrefix): string => prefix + randomText(lengths[prefix])
+const lengthAfter: Readonly<Record<string, number>> = lengths
+
+export const newId = (prefix: keyof typeof lengths | UsualPrefix): string =>
+  prefix + randomText(lengthAfter[prefix] ?? 24)
 
 /** A new random code of eight capital letters or digits, like the provider's for coupons and promotion codes. */
 export const newCode = (): string => randomText(8).toUpperCase()

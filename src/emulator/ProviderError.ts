@@ -1,4 +1,5 @@
 import { Data, Effect } from "effect"
+import type { Kind } from "./Records.ts"
 
 export type ProviderErrorType = "invalid_request_error" | "idempotency_error" | "card_error" | "api_error"
 
@@ -24,41 +25,31 @@ export interface Refusal {
 export const refuse = ({ status = 400, ...rest }: Refusal): ProviderError =>
   new ProviderError({ status, type: "invalid_request_error", ...rest })
 
-/** The provider's parameter name for the id in each kind of object's URL, used in its refusals. */
-const pathParams = {
+/** The provider's parameter name for the id in an object's URL, used in its refusals, if it is not the kind itself. */
+const pathParams: Partial<Record<Kind, string>> = {
   balance_transaction: "id",
-  charge: "charge",
   "checkout.session": "session",
-  coupon: "coupon",
   customer: "id",
-  dispute: "dispute",
   event: "id",
-  invoice: "invoice",
   payment_intent: "intent",
-  payment_link: "payment_link",
-  payout: "payout",
-  price: "price",
   product: "id",
-  promotion_code: "promotion_code",
-  refund: "refund",
   subscription: "id"
-} as const
+}
 
 export type Check = Effect.Effect<void, ProviderError>
 
 export const invalid = (param: string, message: string, code?: string): ProviderError =>
   refuse({ param, message, ...(code === undefined ? {} : { code }) })
 
-export type Named = keyof typeof pathParams
-
-const nounOf = (kind: Named): string =>
+const nounOf = (kind: Kind): string =>
   kind === "balance_transaction" || kind === "promotion_code" ? kind.replace("_", " ") : kind
 
 const noSuch = (status: number, noun: string, id: string, param: string): ProviderError =>
   refuse({ status, code: "resource_missing", param, message: `No such ${noun}: '${id}'` })
 
 /** An unknown object whose id is in the URL (status 404). */
-export const notFound = (kind: Named, id: string): ProviderError => noSuch(404, nounOf(kind), id, pathParams[kind])
+export const notFound = (kind: Kind, id: string): ProviderError =>
+  noSuch(404, nounOf(kind), id, pathParams[kind] ?? kind)
 
 export const orFail = <A>(value: A | undefined, error: ProviderError): Effect.Effect<A, ProviderError> =>
   value === undefined ? error : Effect.succeed(value)

@@ -304,6 +304,9 @@ export interface Records {
 
 export type Kind = keyof Records
 
+/** The kinds of records with an id of their own. */
+export type KindWithId = { [K in Kind]: Records[K] extends { readonly id: string } ? K : never }[Kind]
+
 /** Records by kind and id, in creation order; `Absent` is null if removals must be remembered. */
 export type Collections<Absent = never> = { readonly [K in Kind]: Map<string, Records[K] | Absent> }
 

@@ -1,6 +1,18 @@
 import { createHmac, timingSafeEqual } from "node:crypto"
 import type { WebhookEvent } from "./Events.ts"
 
+const messages = {
+  missing_header: "The request has no Service-Signature header",
+  malformed_header: "The Service-Signature header is malformed",
+  signature_mismatch: "No signature matches the body under the given secrets",
+  timestamp_out_of_tolerance: "The signature's timestamp is too far from the current time",
+  malformed_body: "The signed body is not an event",
+  unsupported_version: "The event's version is not supported",
+  wrong_organization: "The event belongs to another organization",
+  wrong_environment: "The event belongs to the other environment",
+  body_too_large: "The request's body is larger than the limit"
+}
+
 /**
  * Why a delivery was refused.
  *
@@ -14,28 +26,7 @@ import type { WebhookEvent } from "./Events.ts"
  * - `wrong_organization`, `wrong_environment`: not the expected one.
  * - `body_too_large`: more bytes than the adapter's limit; nothing was verified.
  */
-export type WebhookVerificationReason =
-  | "missing_header"
-  | "malformed_header"
-  | "signature_mismatch"
-  | "timestamp_out_of_tolerance"
-  | "malformed_body"
-  | "unsupported_version"
-  | "wrong_organization"
-  | "wrong_environment"
-  | "body_too_large"
-
-const messages: { readonly [Reason in WebhookVerificationReason]: string } = {
-  missing_header: "The request has no Service-Signature header",
-  malformed_header: "The Service-Signature header is malformed",
-  signature_mismatch: "No signature matches the body under the given secrets",
-  timestamp_out_of_tolerance: "The signature's timestamp is too far from the current time",
-  malformed_body: "The signed body is not an event",
-  unsupported_version: "The event's version is not supported",
-  wrong_organization: "The event belongs to another organization",
-  wrong_environment: "The event belongs to the other environment",
-  body_too_large: "The request's body is larger than the limit"
-}
+export type WebhookVerificationReason = keyof typeof messages
 
 /** A delivery that must be rejected. Respond with a 4xx; the message contains nothing from the request. */
 export class WebhookVerificationError extends Error {

@@ -11,6 +11,12 @@ interface FieldProps {
   readonly "aria-required": true | undefined
 }
 
+interface ReasonProps {
+  readonly id?: string | undefined
+  readonly role?: "alert" | "status"
+  readonly text: string | undefined
+}
+
 export interface Described {
   readonly name: string
   readonly label: string
@@ -29,9 +35,9 @@ const useDescription = ({ hint, label, name, problem }: Described) => {
   return { id, reason, hintId, reasonId, describedBy: describedBy === "" ? undefined : describedBy }
 }
 
-const Reason = ({ id, text }: { readonly id: string | undefined; readonly text: string | undefined }) =>
+export const Reason = ({ text, ...attributes }: ReasonProps) =>
   text === undefined ? null : (
-    <p class="field-reason" id={id}>
+    <p class="field-reason" {...attributes}>
       {text}
     </p>
   )

@@ -8,7 +8,7 @@ import { accountInvalid, errorBody, internalError, type ProviderError, refuse } 
 import { makeAccount } from "../resources/Accounts.ts"
 import { routes } from "../resources/Resources.ts"
 import { type Service, unixSeconds } from "../Service.ts"
-import { type Answer, type Idempotency, makeIdempotency } from "../store/Idempotency.ts"
+import { type Answer, makeIdempotency, type RunOnce } from "../store/Idempotency.ts"
 import type { Transaction } from "../store/Store.ts"
 import { apiVersion } from "../Versions.ts"
 import { type FormInput, parseForm } from "./Form.ts"
@@ -72,7 +72,7 @@ const failure = { status: internalError.status, body: errorBody(internalError) }
 
 const answerTo = (
   service: Service,
-  idempotency: Idempotency,
+  runOnce: RunOnce,
   request: HttpRequest,
   { account, fails, parameters, prepared }: Operation
 ): Effect.Effect<Answer, ProviderError | EmulatorError> =>
@@ -85,7 +85,7 @@ const answerTo = (
         fails ? failure : { status: 200, body: JSON.stringify(object) }
       )
     if (key === undefined) return service.store.transact(operation)
-    return idempotency.run({ scope: account, key, method, path, parameters, requestId, now }, operation)
+    return runOnce({ scope: account, key, method, path, parameters, requestId, now }, operation)
   })
 
 const echoed = (request: HttpRequest, { replayOf, status }: Answer): Readonly<Record<string, string>> => {
@@ -112,7 +112,7 @@ export const makeApi = (
   service: Service,
   faults: Faults
 ): ((request: HttpRequest) => Effect.Effect<HttpReply, ProviderError | EmulatorError>) => {
-  const idempotency = makeIdempotency(service.store)
+  const runOnce = makeIdempotency(service.store)
   const answer = Effect.fnUntraced(function* (request: HttpRequest, fails = false) {
     yield* authenticate(request, service.secretKey)
     yield* checkVersion(request)
@@ -121,7 +121,7 @@ export const makeApi = (
     const account = yield* accountOf(service, request)
     const parameters = yield* parametersOf(request)
     const prepared = yield* route.prepare(parameters, ids)
-    const given = yield* answerTo(service, idempotency, request, { account, fails, parameters, prepared })
+    const given = yield* answerTo(service, runOnce, request, { account, fails, parameters, prepared })
     return jsonReply(given.status, given.body, echoed(request, given))
   })
   return (request) => {

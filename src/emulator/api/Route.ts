@@ -8,14 +8,13 @@ import type { ApiVersion } from "../Versions.ts"
 import type { FormInput } from "./Form.ts"
 import { decodeParams, listOf, optional, text } from "./Params.ts"
 import { type AnswerShape, parseExpansion, presentAnswer } from "./Presentation.ts"
-import type { Shape } from "./Shapes.ts"
 
 export interface RequestContext extends EventOrigin {
   readonly objects: Scoped
   readonly platform: { readonly id: string; readonly objects: Scoped }
   readonly baseUrl: string
   readonly emit: (happening: Happening) => void
-  readonly save: <K extends Kind & Shape>(
+  readonly save: <K extends Kind>(
     kind: K,
     object: Records[K] & { readonly id: string },
     type: Happening["type"],

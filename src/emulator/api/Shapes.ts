@@ -1,42 +1,18 @@
-import type { Kind } from "../Records.ts"
+import type { Kind, WordsOf } from "../Records.ts"
 import type { Scoped } from "../store/Store.ts"
 
+/** The objects in answers: those that are stored, and those that are only shown. */
 export type Shape =
-  | "account"
-  | "account_link"
-  | "application"
-  | "balance"
-  | "balance_settings"
-  | "balance_transaction"
-  | "bank_account"
-  | "charge"
-  | "checkout.session"
-  | "coupon"
-  | "customer"
-  | "deleted"
-  | "discount"
-  | "dispute"
-  | "event"
-  | "invoice"
-  | "item"
-  | "line_item"
-  | "payment_intent"
-  | "payment_link"
-  | "payout"
-  | "price"
-  | "product"
-  | "promotion_code"
-  | "refund"
-  | "subscription"
-  | "subscription_item"
+  | Kind
+  | WordsOf<"application balance balance_settings bank_account deleted item line_item subscription_item">
 
 export type Fields = Readonly<Record<string, Field>>
 
 export type Field =
   /** Holds an id or a list of ids, or the objects if expanded. */
-  | { readonly how: "reference"; readonly shape: Shape & Kind }
+  | { readonly how: "reference"; readonly shape: Kind }
   /** Holds the id of an object of one of several kinds, whose own references cannot be expanded. */
-  | { readonly how: "variant"; readonly shapes: ReadonlyArray<Shape & Kind> }
+  | { readonly how: "variant"; readonly shapes: ReadonlyArray<Kind> }
   /** Always holds the object. */
   | { readonly how: "embedded"; readonly shape: Shape }
   /** Always holds a list, of which the first items are shown. */
@@ -53,7 +29,7 @@ export type Field =
       readonly url: (id: string) => string
     }
 
-const reference = (shape: Shape & Kind): Field => ({ how: "reference", shape })
+const reference = (shape: Kind): Field => ({ how: "reference", shape })
 const part = (fields: Fields): Field => ({ how: "part", fields })
 
 const soldItems = (path: string): Field => ({

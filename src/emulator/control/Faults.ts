@@ -40,12 +40,7 @@ export interface Fault {
   readonly path?: string
 }
 
-export interface Faults {
-  readonly add: (fault: Fault) => void
-  readonly clear: () => void
-  readonly pending: () => ReadonlyArray<Fault>
-  readonly take: (request: HttpRequest) => FaultKind | undefined
-}
+export type Faults = ReturnType<typeof makeFaults>
 
 const isPath = (pattern: string, path: string): boolean =>
   pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : path === pattern
@@ -56,17 +51,17 @@ const concerns = ({ account, method, path }: Fault, request: HttpRequest): boole
   (path === undefined || isPath(path, request.path))
 
 /** If several match a call, only the one added first takes effect or counts the call. */
-export const makeFaults = (): Faults => {
+export const makeFaults = () => {
   const waiting: Array<Fault> = []
   return {
-    add: (fault) => {
+    add: (fault: Fault): void => {
       waiting.push(fault)
     },
-    clear: () => {
+    clear: (): void => {
       waiting.length = 0
     },
-    pending: () => [...waiting],
-    take: (request) => {
+    pending: (): ReadonlyArray<Fault> => [...waiting],
+    take: (request: HttpRequest): FaultKind | undefined => {
       const index = waiting.findIndex((fault) => concerns(fault, request))
       const fault = waiting[index]
       if (fault === undefined) return undefined

@@ -3,8 +3,8 @@ import { newestFirst, type PageRequest, page, pageParams } from "../api/Lists.ts
 import * as Params from "../api/Params.ts"
 import { noParams, type RequestContext, type Route, route } from "../api/Route.ts"
 import type { Shape } from "../api/Shapes.ts"
-import { type Named, notFound, orFail, type ProviderError } from "../ProviderError.ts"
-import type { Kind, Records } from "../Records.ts"
+import { notFound, orFail, type ProviderError } from "../ProviderError.ts"
+import type { KindWithId, Records } from "../Records.ts"
 
 interface Parts {
   readonly items: ReadonlyArray<{ readonly id: string }>
@@ -29,7 +29,7 @@ const passes = (actual: unknown, asked: unknown): boolean =>
   (typeof actual === "number" && isRange(asked) ? Params.inRange(actual, asked) : actual === asked)
 
 /** `current` is the object as it is now, if its stored state depends on the time or on other objects. */
-export const resource = <K extends Kind & Shape & Named>(
+export const resource = <K extends KindWithId>(
   path: string,
   kind: K,
   current: (context: RequestContext, stored: Records[K]) => Records[K] = (_, stored) => stored

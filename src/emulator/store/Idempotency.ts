@@ -28,19 +28,17 @@ export interface KeyedRequest {
   readonly now: number
 }
 
-export interface Idempotency {
-  /**
-   * Runs the operation, or replays the first answer to its key byte for byte. The answer, even a refusal, is stored in
-   * the operation's own transaction. An operation that fails with a server error has no effect, and its key stays free.
-   *
-   * Errors: `idempotency_error` (400) if the parameters or the endpoint differ from the first request,
-   * `idempotency_key_in_use` (409) while the first request is running.
-   */
-  readonly run: (
-    request: KeyedRequest,
-    operation: (transaction: Transaction) => Effect.Effect<Answer, ProviderError>
-  ) => Effect.Effect<Answer, ProviderError | EmulatorError>
-}
+/**
+ * Runs the operation, or replays the first answer to its key byte for byte. The answer, even a refusal, is stored in the
+ * operation's own transaction. An operation that fails with a server error has no effect, and its key stays free.
+ *
+ * Errors: `idempotency_error` (400) if the parameters or the endpoint differ from the first request,
+ * `idempotency_key_in_use` (409) while the first request is running.
+ */
+export type RunOnce = (
+  request: KeyedRequest,
+  operation: (transaction: Transaction) => Effect.Effect<Answer, ProviderError>
+) => Effect.Effect<Answer, ProviderError | EmulatorError>
 
 /** Sorts parameters by name, so that their order makes no difference. */
 const ordered = (value: unknown): unknown => {
@@ -80,14 +78,11 @@ const inUse = (key: string): ProviderError =>
     message: `There is currently another in-progress request using this Idempotent Key: ${key}`
   })
 
-/** Creates the guard. Keys in use are kept in memory only: after a restart no request is running. */
-export const makeIdempotency = (store: Store): Idempotency => {
+/** Keys in use are kept in memory only: after a restart no request is running. */
+export const makeIdempotency = (store: Store): RunOnce => {
   const underWay = new Set<string>()
 
-  const answerOnce = (
-    request: KeyedRequest,
-    operation: (transaction: Transaction) => Effect.Effect<Answer, ProviderError>
-  ): Effect.Effect<Answer, ProviderError | EmulatorError> => {
+  const answerOnce: RunOnce = (request, operation) => {
     const parameters = fingerprint(request.parameters)
     const keep = (transaction: Transaction, { body, status }: Answer) => {
       const { key, method, now, path, requestId, scope } = request
@@ -114,20 +109,18 @@ export const makeIdempotency = (store: Store): Idempotency => {
       .pipe(Effect.catchTag("ProviderError", keepRefusal))
   }
 
-  return {
-    run: (request, operation) => {
-      const { key, scope } = request
-      if (key.length > maximumKeyLength) {
-        return refuse({ message: `Idempotency keys can have at most ${maximumKeyLength} characters.` })
-      }
-      const slot = JSON.stringify([scope, key])
-      const reserve = Effect.suspend(() => (underWay.has(slot) ? inUse(key) : Effect.succeed(underWay.add(slot))))
-      return Effect.acquireUseRelease(
-        reserve,
-        () => answerOnce(request, operation),
-        () => Effect.sync(() => underWay.delete(slot))
-      )
+  return (request, operation) => {
+    const { key, scope } = request
+    if (key.length > maximumKeyLength) {
+      return refuse({ message: `Idempotency keys can have at most ${maximumKeyLength} characters.` })
     }
+    const slot = JSON.stringify([scope, key])
+    const reserve = Effect.suspend(() => (underWay.has(slot) ? inUse(key) : Effect.succeed(underWay.add(slot))))
+    return Effect.acquireUseRelease(
+      reserve,
+      () => answerOnce(request, operation),
+      () => Effect.sync(() => underWay.delete(slot))
+    )
   }
 }
 

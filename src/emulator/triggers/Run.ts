@@ -115,7 +115,7 @@ export const runTrigger = Effect.fnUntraced(function* (
     ...(account === undefined ? {} : { account }),
     ...(api_version === undefined ? {} : { api_version })
   })
-  const happens = yield* implementations[known].prepare(options)
+  const happens = yield* implementations[known](options)
   const on = yield* accountOf(service, named)
   return yield* happen(service, on, observed(known, happens), notifiedIn)
 })

@@ -7,16 +7,15 @@ import { invalid, type ProviderError } from "../ProviderError.ts"
 export type Happens = (context: RequestContext) => Effect.Effect<string, ProviderError>
 
 /** A trigger: decodes its options, and refuses unknown ones, before anything happens. */
-export interface Trigger {
-  readonly prepare: (options: unknown) => Effect.Effect<Happens, ProviderError>
-}
+export type Trigger = (options: unknown) => Effect.Effect<Happens, ProviderError>
 
-export const trigger = <A, I>(
-  options: Schema.Schema<A, I>,
-  run: (context: RequestContext, options: A) => Effect.Effect<string, ProviderError>
-): Trigger => ({
-  prepare: (input) => Effect.map(decodeInput(options, input), (decoded) => (context) => run(context, decoded))
-})
+export const trigger =
+  <A, I>(
+    options: Schema.Schema<A, I>,
+    run: (context: RequestContext, options: A) => Effect.Effect<string, ProviderError>
+  ): Trigger =>
+  (input) =>
+    Effect.map(decodeInput(options, input), (decoded) => (context) => run(context, decoded))
 
 /** Refuses (400) options for a new object if the option `param` names an existing one. */
 export const onlyForNew = (param: string, options: object): Effect.Effect<void, ProviderError> => {

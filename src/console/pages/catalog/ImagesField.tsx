@@ -1,7 +1,8 @@
-import { useId, useRef, useState } from "preact/hooks"
+import { useRef, useState } from "preact/hooks"
 import { type ApiError, toApiError } from "../../api/ApiError.ts"
 import { call } from "../../api/Call.ts"
 import { Button } from "../../components/Button.tsx"
+import { FieldGroup, Reason } from "../../components/Field.tsx"
 import { useRefusal } from "../../components/Form.tsx"
 import { ErrorNote } from "../../components/Notice.tsx"
 import { acceptedImages, imageProblem } from "./ImageRules.ts"
@@ -92,26 +93,21 @@ const Images = ({ images, onChange }: Pick<ImagesFieldProps, "images" | "onChang
 /** Uploads images as soon as they are chosen: checks each one first, and shows it once uploaded. */
 export const ImagesField = ({ label, name, ...field }: ImagesFieldProps) => {
   const { images, most } = field
-  const id = useId()
   const input = useRef<HTMLInputElement>(null)
   const refusal = useRefusal(name, label)
   const { add, error, left, problems, uploading } = useUploads(field)
   const reasons = refusal === undefined ? problems : [refusal, ...problems]
   return (
-    <fieldset class="field field-group" aria-describedby={`${id}-hint`}>
-      <legend>{label}</legend>
-      <p class="field-hint" id={`${id}-hint`}>
-        JPEG, PNG or WebP, up to 4 MiB{most === 1 ? "" : ` each; up to ${most} images`}. Anyone who knows its address
-        can see an image.
-      </p>
+    <FieldGroup
+      label={label}
+      hint={`JPEG, PNG or WebP, up to 4 MiB${most === 1 ? "" : ` each; up to ${most} images`}. Anyone who knows its address can see an image.`}
+    >
       {images.length === 0 ? null : <Images {...field} />}
       <p role="status" class="images-progress">
         {uploading === 0 ? "" : `Uploading ${uploading === 1 ? "an image" : `${uploading} images`}…`}
       </p>
       {reasons.map((reason) => (
-        <p key={reason} class="field-reason" role="alert">
-          {reason}
-        </p>
+        <Reason key={reason} role="alert" text={reason} />
       ))}
       {error === undefined ? null : <ErrorNote error={error} />}
       <input
@@ -133,6 +129,6 @@ export const ImagesField = ({ label, name, ...field }: ImagesFieldProps) => {
           {most === 1 ? "Choose an image" : "Add images"}
         </Button>
       ) : null}
-    </fieldset>
+    </FieldGroup>
   )
 }

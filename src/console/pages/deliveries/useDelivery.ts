@@ -6,14 +6,12 @@ import { useQuery } from "../../state/Query.ts"
 const waitingMillis = 1500
 const endedMillis = 15_000
 
-/** Reads one delivery with its attempts, and polls it while the tab is visible. A null id reads nothing. */
-export const useDelivery = (id: string | null) => {
+/** Reads one delivery with its attempts, and polls it while the tab is visible. */
+export const useDelivery = (id: string) => {
   const [pollMillis, setPollMillis] = useState(waitingMillis)
-  const query = useQuery(
-    id === null ? null : `deliveries/one/${id}`,
-    (signal) => call("deliveries", "get", { path: { id: id ?? "" } }, { signal }),
-    { pollMillis }
-  )
+  const query = useQuery(`deliveries/one/${id}`, (signal) => call("deliveries", "get", { path: { id } }, { signal }), {
+    pollMillis
+  })
   const state = query.data?.state
   useEffect(() => setPollMillis(state === "delivered" || state === "failed" ? endedMillis : waitingMillis), [state])
   return query

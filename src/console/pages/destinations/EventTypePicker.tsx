@@ -1,5 +1,5 @@
 import { Button } from "../../components/Button.tsx"
-import { Checkbox, FieldGroup } from "../../components/Field.tsx"
+import { Checkbox, FieldGroup, Reason } from "../../components/Field.tsx"
 import { useRefusal } from "../../components/Form.tsx"
 import { type EventType, familiesOf, isEventType } from "../events/eventTypes.ts"
 
@@ -23,11 +23,7 @@ export const EventTypePicker = ({ catalog, chosen, onChange, problem }: EventTyp
   const reason = useRefusal("events", "Event types") ?? problem
   return (
     <div class="event-types">
-      {reason === undefined ? null : (
-        <p class="field-reason" role="alert">
-          {reason}
-        </p>
-      )}
+      <Reason role="alert" text={reason} />
       {familiesOf(catalog).map(({ label, name, types }) => {
         const known = types.map(({ type }) => type).filter(isEventType)
         const all = known.every((type) => chosen.has(type))

@@ -1,7 +1,7 @@
 import { formatAmount } from "../../components/amounts.ts"
 import { Button } from "../../components/Button.tsx"
 import { fieldsOf } from "../../components/Draft.ts"
-import { FieldGroup, TextArea, TextField } from "../../components/Field.tsx"
+import { FieldGroup, Reason, TextArea, TextField } from "../../components/Field.tsx"
 import { useRefusal } from "../../components/Form.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { type EventType, type FilterName, neverPassing } from "../events/eventTypes.ts"
@@ -52,11 +52,7 @@ const Metadata = (props: {
           </div>
         )
       })}
-      {reason === undefined ? null : (
-        <p class="field-reason" role="status">
-          {reason}
-        </p>
-      )}
+      <Reason role="status" text={reason} />
       {rows.length < maxMetadataPairs ? (
         <div>
           <Button small onClick={() => onChange([...rows, { id: nextId, key: "", value: "" }])}>
