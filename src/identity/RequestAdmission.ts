@@ -301,6 +301,21 @@ const makeKnownLimits = (policies: CredentialPolicies) => {
   }
 }
 
+/**
+ * Looks up a credential within its limits, and shows them in the response's headers.
+ *
+ * @param credential the credential's hash, as a name that is not secret
+ * @param ask looks the credential up and takes these tokens, in one round trip
+ * @param invalid the error while the credential is known to be invalid
+ * @param exists whether the credential exists: looked up in batches, so that made-up ones delay no others
+ */
+type Admit = <A extends CredentialLimits, E extends Invalid, R>(
+  credential: string,
+  ask: (tokens: TokensToTake) => Effect.Effect<A, E | ServiceUnavailable, R>,
+  invalid: () => E,
+  exists: Effect.Effect<boolean, ServiceUnavailable>
+) => Effect.Effect<A, E | Refusal, R | HttpServerRequest.HttpServerRequest>
+
 const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
   const limits = yield* RateLimits
   const policies = credentialPolicies(options.rateLimitPerMinute)
@@ -364,20 +379,7 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
     return refusal === undefined ? undefined : refuseBy(refusal)
   }
 
-  /**
-   * Looks up a credential within its limits, and shows them in the response's headers.
-   *
-   * @param name the credential's hash, as a name that is not secret
-   * @param ask looks the credential up and takes these tokens, in one round trip
-   * @param invalid the error while the credential is known to be invalid
-   * @param exists whether the credential exists: looked up in batches, so that made-up ones delay no others
-   */
-  const admit = <A extends CredentialLimits, E extends Invalid, R>(
-    name: string,
-    ask: (tokens: TokensToTake) => Effect.Effect<A, E | ServiceUnavailable, R>,
-    invalid: () => E,
-    exists: Effect.Effect<boolean, ServiceUnavailable>
-  ): Effect.Effect<A, E | Refusal, R | HttpServerRequest.HttpServerRequest> => {
+  const admit: Admit = (name, ask, invalid, exists) => {
     // Checked again after waiting: an earlier request may already have the answer
     const judged = Effect.flatMap(monotonicMillis, (now) => knownRefusal(name, invalid, now) ?? lookUp(name, ask))
     return Effect.flatMap(monotonicMillis, (now) => {

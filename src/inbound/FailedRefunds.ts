@@ -88,11 +88,6 @@ export const failedRefundsLayer: Layer.Layer<never, never, FailedRefunds | SqlCl
   interval
 )
 
-/** The refunds that a mail is about, at least one. */
-export interface NotifiedRefunds extends Tenant {
-  readonly refunds: ReadonlyArray<FailedRefund>
-}
-
 const listed = 20
 
 const lineOf = ({ amount, chargeId, currency, paymentId, reason, refundId, status }: FailedRefund): string =>
@@ -101,7 +96,7 @@ const lineOf = ({ amount, chargeId, currency, paymentId, reason, refundId, statu
   }`
 
 export const failedRefundsMail = (
-  { environment, organizationId, refunds }: NotifiedRefunds,
+  { environment, organizationId, refunds }: Tenant & { readonly refunds: ReadonlyArray<FailedRefund> },
   { publicUrl, to }: { readonly to: string; readonly publicUrl: string }
 ): Mail => {
   const some = refunds.length === 1 ? "A refund" : `${refunds.length} refunds`

@@ -1,5 +1,6 @@
-import { Context, Data, Duration, Effect, FiberSet, Layer, Option, Predicate, Redacted, Schedule } from "effect"
+import { Data, Duration, Effect, FiberSet, Option, Predicate, Redacted, Schedule } from "effect"
 import { errorCode } from "../errors/ErrorCode.ts"
+import { serviceWith } from "./Service.ts"
 
 /** Mail to people: sign-in links, invitations, warnings. Over SMTP; in local mode without a server, to the log. */
 
@@ -44,24 +45,6 @@ export interface MailerOptions {
 }
 
 type Send = (mail: Mail) => Effect.Effect<void, MailNotSent>
-
-export class Mailer extends Context.Tag("connected-payments/kit/Mailer")<
-  Mailer,
-  {
-    /** Whether mails are written to the log instead. */
-    readonly toLog: boolean
-    /** Sends now; completes when the mail server has accepted the mail. */
-    readonly send: Send
-    /**
-     * Sends in the background, with up to 4 retries: the caller neither waits nor learns of a failure, which is logged
-     * without the mail. Mails that are queued when the service stops have 5 more seconds. A sender's mails are sent one
-     * at a time, and at most 100 of them wait.
-     */
-    readonly queue: (mail: Mail) => Effect.Effect<void>
-  }
->() {
-  static readonly layer = (options: MailerOptions): Layer.Layer<Mailer> => Layer.scoped(Mailer, make(options))
-}
 
 /**
  * Sends the same news to several people. Fails if the mail server accepted none of the mails; if it accepted any,
@@ -241,5 +224,18 @@ const make = Effect.fnUntraced(function* (options: MailerOptions) {
     onNone: () => Effect.succeed(options.toLog ? writeToLog : refuse)
   })
   const toLog = Option.isNone(options.smtpUrl) && options.toLog
-  return { toLog, send, queue: yield* makeQueue(send, Duration.decode(options.retryAfter ?? "2 seconds")) }
+  return {
+    /** Whether mails are written to the log instead. */
+    toLog,
+    /** Sends now; completes when the mail server has accepted the mail. */
+    send,
+    /**
+     * Sends in the background, with up to 4 retries: the caller neither waits nor learns of a failure, which is logged
+     * without the mail. Mails that are queued when the service stops have 5 more seconds. A sender's mails are sent one
+     * at a time, and at most 100 of them wait.
+     */
+    queue: yield* makeQueue(send, Duration.decode(options.retryAfter ?? "2 seconds"))
+  }
 })
+
+export class Mailer extends serviceWith<Mailer>()("connected-payments/kit/Mailer", make) {}

@@ -10,11 +10,6 @@ import { makeReadiness } from "../../platform/storage/Readiness.ts"
 
 export class ServeError extends Data.TaggedError("ServeError")<{ readonly cause: unknown }> {}
 
-export interface WorkerHealthOptions {
-  readonly host: string
-  readonly port: number
-}
-
 /** The maximum number of open connections: the oldest is closed, so that idle clients block no check. */
 const connectionLimit = 64
 
@@ -67,7 +62,10 @@ const answer = (response: ServerResponse, status: number, body: Readonly<Record<
 export const workerHealthLayer = ({
   host,
   port
-}: WorkerHealthOptions): Layer.Layer<never, ServeError, WorkerLife | SqlClient.SqlClient> =>
+}: {
+  readonly host: string
+  readonly port: number
+}): Layer.Layer<never, ServeError, WorkerLife | SqlClient.SqlClient> =>
   Layer.scopedDiscard(
     Effect.gen(function* () {
       const { state } = yield* WorkerLife
