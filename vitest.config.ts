@@ -31,7 +31,7 @@ export default defineConfig({
     sequence: { sequencer: SlowFirst },
     reporters: ["default", new Ending()],
     // Bounds for a busy machine; on a quiet one no test comes near
-    testTimeout: 60_000,
+    testTimeout: 240_000,
     hookTimeout: 120_000
   }
 })

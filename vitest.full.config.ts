@@ -9,8 +9,6 @@ export default {
     ...config.test,
     include: ["test/**/*.{full,corpus}.test.ts"],
     exclude: [],
-    // Many start processes
-    testTimeout: 240_000,
     // See test/harness/Corpus.ts
     env: { WHOLE_CORPUS: "1" }
   }

@@ -1,6 +1,6 @@
 import { createServer } from "node:http"
 import { gunzipSync } from "node:zlib"
-import { Effect, Schema, type Scope } from "effect"
+import { Effect, Schema } from "effect"
 import { listening } from "./Listening.ts"
 import { otlpJson } from "./OtlpProtobuf.ts"
 
@@ -28,6 +28,7 @@ const Traces = Schema.Struct({
           spans: Schema.Array(
             Schema.Struct({
               name: Schema.String,
+              // As the protocol numbers them: 2 is a server's, 3 a client's
               kind: Schema.Number,
               traceId: Schema.String,
               spanId: Schema.String,
@@ -44,6 +45,7 @@ const Traces = Schema.Struct({
                 }
               ),
               status: Schema.optionalWith(
+                // 0 is unset, 1 `Ok`, 2 an error
                 Schema.Struct({ code: Schema.optional(Schema.Number), message: Schema.optional(Schema.String) }),
                 { default: () => ({}) }
               )
@@ -116,52 +118,7 @@ const plain = (attributes: typeof Resource.Type.attributes): Plain =>
     ])
   )
 
-export interface CollectedSpan {
-  readonly name: string
-  /** As the protocol numbers them: 2 is a server's, 3 a client's. */
-  readonly kind: number
-  readonly traceId: string
-  readonly spanId: string
-  readonly parentSpanId: string | undefined
-  readonly attributes: Plain
-  readonly links: ReadonlyArray<{ readonly traceId: string; readonly spanId: string }>
-  readonly failed: boolean
-  /** As the protocol numbers them: 0 is unset, 1 `Ok`, 2 an error. */
-  readonly status: { readonly code: number; readonly message: string | undefined }
-  readonly events: ReadonlyArray<{ readonly name: string; readonly attributes: Plain }>
-  readonly resource: Plain
-  readonly scope: string
-}
-
-export interface CollectedPoint {
-  readonly scope: string
-  readonly unit: string
-  readonly attributes: Plain
-  /** A sum's or gauge's value, a histogram's count. */
-  readonly value: number
-}
-
-export interface CollectedLog {
-  readonly scope: string
-  readonly level: string
-  readonly severity: number
-  readonly message: string
-  readonly traceId: string | undefined
-  readonly attributes: Plain
-}
-
-export interface Collector {
-  readonly url: string
-  readonly spans: () => ReadonlyArray<CollectedSpan>
-  readonly metric: (name: string) => ReadonlyArray<CollectedPoint>
-  readonly metricNames: () => ReadonlySet<string>
-  readonly logs: () => ReadonlyArray<CollectedLog>
-  /** The content types of its requests, newest last. */
-  readonly contentTypes: () => ReadonlyArray<string>
-  readonly text: () => string
-}
-
-const spansOf = (body: string): ReadonlyArray<CollectedSpan> =>
+const spansOf = (body: string) =>
   Schema.decodeUnknownSync(Schema.parseJson(Traces))(body).resourceSpans.flatMap(({ resource, scopeSpans }) =>
     scopeSpans.flatMap(({ scope, spans }) =>
       spans.map(({ attributes, events, parentSpanId, status, ...span }) => ({
@@ -177,7 +134,7 @@ const spansOf = (body: string): ReadonlyArray<CollectedSpan> =>
     )
   )
 
-const pointsOf = (body: string): ReadonlyMap<string, ReadonlyArray<CollectedPoint>> =>
+const pointsOf = (body: string) =>
   new Map(
     Schema.decodeUnknownSync(Schema.parseJson(Metrics))(body).resourceMetrics.flatMap(({ scopeMetrics }) =>
       scopeMetrics.flatMap(({ metrics, scope }) =>
@@ -188,6 +145,7 @@ const pointsOf = (body: string): ReadonlyMap<string, ReadonlyArray<CollectedPoin
               scope: scope.name,
               unit,
               attributes: plain(attributes),
+              // A sum's or gauge's value, a histogram's count
               value: Number(count ?? asDouble ?? asInt)
             }))
           )
@@ -196,7 +154,7 @@ const pointsOf = (body: string): ReadonlyMap<string, ReadonlyArray<CollectedPoin
     )
   )
 
-const logsOf = (body: string): ReadonlyArray<CollectedLog> =>
+const logsOf = (body: string) =>
   Schema.decodeUnknownSync(Schema.parseJson(Logs))(body).resourceLogs.flatMap(({ scopeLogs }) =>
     scopeLogs.flatMap(({ logRecords, scope }) =>
       logRecords.map(({ attributes, body, severityNumber, severityText, traceId }) => ({
@@ -210,7 +168,11 @@ const logsOf = (body: string): ReadonlyArray<CollectedLog> =>
     )
   )
 
-export const makeCollector: Effect.Effect<Collector, never, Scope.Scope> = Effect.gen(function* () {
+export type CollectedSpan = ReturnType<typeof spansOf>[number]
+
+export type Collector = Effect.Effect.Success<typeof makeCollector>
+
+export const makeCollector = Effect.gen(function* () {
   const received: Array<{
     readonly path: string
     readonly contentType: string
@@ -241,12 +203,13 @@ export const makeCollector: Effect.Effect<Collector, never, Scope.Scope> = Effec
   return {
     url: `http://127.0.0.1:${yield* listening(server)}`,
     spans: () => bodies("/v1/traces").flatMap(spansOf),
-    metric: (name) =>
+    metric: (name: string) =>
       points()
         .findLast((found) => found.has(name))
         ?.get(name) ?? [],
     metricNames: () => new Set(points().flatMap((found) => [...found.keys()])),
     logs: () => bodies("/v1/logs").flatMap(logsOf),
+    /** The content types of its requests, newest last. */
     contentTypes: () => received.map(({ contentType }) => contentType),
     text: () => received.map(({ text }) => text).join("\n")
   }

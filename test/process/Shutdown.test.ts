@@ -78,7 +78,6 @@ describe("a service with clients that keep their connections", () => {
         "every request is answered",
         "done"
       ])
-    },
-    240_000
+    }
   )
 })

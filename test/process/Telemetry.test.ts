@@ -239,8 +239,7 @@ describe("a process that exports over OTLP", () => {
           expect([where, what, secret.length > 5 && text.includes(secret)]).toEqual([where, what, false])
         }
       }
-    },
-    240_000
+    }
   )
 })
 

@@ -9,7 +9,7 @@ import { migrations } from "../../../src/platform/storage/Migrations.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
 import { inDatabase, onService, TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "../../surface/http/Refusals.ts"
-import { cli, cliHere, type Ended, expectDone, expectRefused, operatorSettings, processes } from "./CliProcess.ts"
+import { cli, cliHere, type Ended, expectDone, expectRefused, operatorSettings } from "./CliProcess.ts"
 
 const unknownId = "0198c3a2-5c4e-7b1f-9d3a-2f6e8b7c1d40"
 
@@ -112,251 +112,230 @@ onService()("connected-payments", (it) => {
         ].toSorted()
       )
       expect(existsSync(environment.DATA_DIR)).toBe(false)
-    },
-    processes
+    }
   )
 
-  it.scoped(
-    "accounts: a link is verified at the provider, and alone reconnects a disconnected account",
-    function* () {
-      const { emulator, sql } = yield* TestService
-      const { run, runHere } = yield* operator
-      const { id } = yield* makeOrganization
-      const tenant = ["--organization", id, "--environment", "sandbox"]
-      const accountId = yield* emulator.ensureAccount()
-      const link = runHere("accounts", "link", ...tenant, "--account", accountId, "--json")
-      const [unknown, none] = yield* Effect.all(
-        [
-          runHere("accounts", "link", ...tenant, "--account", "acct_0000000000000000"),
-          runHere("accounts", "unlink", ...tenant, "--json")
-        ],
-        { concurrency: 2 }
-      )
-      expectRefused(unknown, 1, /knows no account acct_0000000000000000.*Nothing was changed/)
-      expectRefused(none, 1, "no account linked in sandbox")
-      expect(yield* sql`SELECT 1 FROM payments.provider_accounts WHERE organization_id = ${id}`).toEqual([])
+  it.scoped("accounts: a link is verified at the provider, and alone reconnects a disconnected account", function* () {
+    const { emulator, sql } = yield* TestService
+    const { run, runHere } = yield* operator
+    const { id } = yield* makeOrganization
+    const tenant = ["--organization", id, "--environment", "sandbox"]
+    const accountId = yield* emulator.ensureAccount()
+    const link = runHere("accounts", "link", ...tenant, "--account", accountId, "--json")
+    const [unknown, none] = yield* Effect.all(
+      [
+        runHere("accounts", "link", ...tenant, "--account", "acct_0000000000000000"),
+        runHere("accounts", "unlink", ...tenant, "--json")
+      ],
+      { concurrency: 2 }
+    )
+    expectRefused(unknown, 1, /knows no account acct_0000000000000000.*Nothing was changed/)
+    expectRefused(none, 1, "no account linked in sandbox")
+    expect(yield* sql`SELECT 1 FROM payments.provider_accounts WHERE organization_id = ${id}`).toEqual([])
 
-      const linked = yield* run("accounts", "link", ...tenant, "--account", accountId, "--json")
-      expect(expectDone(linked).json).toMatchObject({
-        organizationId: id,
-        environment: "sandbox",
-        accountId,
-        status: "connected",
-        hadPaymentsBefore: false
-      })
-      yield* sql`
+    const linked = yield* run("accounts", "link", ...tenant, "--account", accountId, "--json")
+    expect(expectDone(linked).json).toMatchObject({
+      organizationId: id,
+      environment: "sandbox",
+      accountId,
+      status: "connected",
+      hadPaymentsBefore: false
+    })
+    yield* sql`
         UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
         WHERE organization_id = ${id}`
-      expect(expectDone(yield* runHere("accounts", "show", ...tenant, "--json")).json).toMatchObject({
-        status: "disconnected"
-      })
-      expect(expectDone(yield* link).json).toMatchObject({ status: "connected", disconnectedAt: null })
+    expect(expectDone(yield* runHere("accounts", "show", ...tenant, "--json")).json).toMatchObject({
+      status: "disconnected"
+    })
+    expect(expectDone(yield* link).json).toMatchObject({ status: "connected", disconnectedAt: null })
 
-      const live = ["--organization", id, "--environment", "production", "--account", accountId]
-      const [shown, withoutKey, taken] = yield* Effect.all(
-        [
-          runHere("accounts", "show", ...tenant),
-          runHere("accounts", "link", ...live),
-          runHere("accounts", "link", ...tenant, "--account", yield* emulator.ensureAccount())
-        ],
-        { concurrency: 2 }
-      )
-      expect(expectDone(shown).stdout).toMatch(new RegExp(`Account +${accountId}\n`))
-      expectRefused(withoutKey, 1, "No provider key is set for the environment production")
-      expectRefused(taken, 1, "Another account is connected in this environment: unlink it first")
-      expect(expectDone(yield* runHere("accounts", "unlink", ...tenant, "--json")).json).toMatchObject({ accountId })
-      expectRefused(yield* runHere("accounts", "show", ...tenant), 1, "no account linked in sandbox")
-      expect((yield* auditOf(id)).slice(1)).toEqual([
-        `account.linked ${operatorName}`,
-        `account.linked ${operatorName}`,
-        `account.unlinked ${operatorName}`
-      ])
-    },
-    processes
-  )
+    const live = ["--organization", id, "--environment", "production", "--account", accountId]
+    const [shown, withoutKey, taken] = yield* Effect.all(
+      [
+        runHere("accounts", "show", ...tenant),
+        runHere("accounts", "link", ...live),
+        runHere("accounts", "link", ...tenant, "--account", yield* emulator.ensureAccount())
+      ],
+      { concurrency: 2 }
+    )
+    expect(expectDone(shown).stdout).toMatch(new RegExp(`Account +${accountId}\n`))
+    expectRefused(withoutKey, 1, "No provider key is set for the environment production")
+    expectRefused(taken, 1, "Another account is connected in this environment: unlink it first")
+    expect(expectDone(yield* runHere("accounts", "unlink", ...tenant, "--json")).json).toMatchObject({ accountId })
+    expectRefused(yield* runHere("accounts", "show", ...tenant), 1, "no account linked in sandbox")
+    expect((yield* auditOf(id)).slice(1)).toEqual([
+      `account.linked ${operatorName}`,
+      `account.linked ${operatorName}`,
+      `account.unlinked ${operatorName}`
+    ])
+  })
 
-  it.scoped(
-    "organizations and members: made, shown, changed and removed by their e-mail addresses",
-    function* () {
-      const { runHere } = yield* operator
-      const owner = `boss${Math.random().toString(36).slice(2)}@example.com`
-      const create = runHere(
-        "organizations",
-        "create",
-        "--name",
-        " Açaí & Co ",
-        "--owner-email",
-        owner.toUpperCase(),
-        "--json"
-      )
-      const { id } = Schema.decodeUnknownSync(Made)(expectDone(yield* create).json)
-      const [again, list, shown] = yield* Effect.all(
-        [create, runHere("organizations", "list", "--json"), runHere("organizations", "show", id, "--json")],
-        { concurrency: 2 }
-      )
-      expectRefused(again, 1, /^This person already has an organization\.\n$/)
-      expect(expectDone(list).json).toContainEqual({ id, name: "Açaí & Co" })
-      expect(expectDone(shown).json).toEqual({
-        id,
-        name: "Açaí & Co",
-        owners: [owner],
-        accounts: { sandbox: null, production: null }
-      })
+  it.scoped("organizations and members: made, shown, changed and removed by their e-mail addresses", function* () {
+    const { runHere } = yield* operator
+    const owner = `boss${Math.random().toString(36).slice(2)}@example.com`
+    const create = runHere(
+      "organizations",
+      "create",
+      "--name",
+      " Açaí & Co ",
+      "--owner-email",
+      owner.toUpperCase(),
+      "--json"
+    )
+    const { id } = Schema.decodeUnknownSync(Made)(expectDone(yield* create).json)
+    const [again, list, shown] = yield* Effect.all(
+      [create, runHere("organizations", "list", "--json"), runHere("organizations", "show", id, "--json")],
+      { concurrency: 2 }
+    )
+    expectRefused(again, 1, /^This person already has an organization\.\n$/)
+    expect(expectDone(list).json).toContainEqual({ id, name: "Açaí & Co" })
+    expect(expectDone(shown).json).toEqual({
+      id,
+      name: "Açaí & Co",
+      owners: [owner],
+      accounts: { sandbox: null, production: null }
+    })
 
-      const email = `dev${Math.random().toString(36).slice(2)}@example.com`
-      const member = ["--organization", id, "--email", email]
-      expect(
-        expectDone(
-          yield* runHere("members", "add", ...member, "--role", "developer", "--environment", "sandbox", "--json")
-        ).json
-      ).toMatchObject({ email, role: "developer", environments: ["sandbox"] })
-      expect(
-        expectDone(yield* runHere("members", "set-role", ...member, "--role", "viewer", "--json")).json
-      ).toMatchObject({
-        role: "viewer",
-        environments: ["sandbox"]
-      })
-      const [both, lastOwner] = yield* Effect.all(
-        [
-          runHere("members", "list", "--organization", id, "--json"),
-          runHere("members", "remove", "--organization", id, "--email", owner)
-        ],
-        { concurrency: 2 }
-      )
-      expect(both.json).toMatchObject([
-        { email: owner, role: "owner" },
-        { email, role: "viewer" }
-      ])
-      expectRefused(lastOwner, 1, "keeps at least one owner")
-      const [renamed, badName, notEmpty] = yield* Effect.all(
-        [
-          runHere("organizations", "rename", "--name", "Açaí Ltd", id, "--json"),
-          runHere("organizations", "rename", "--name", "see https://evil.example", id),
-          runHere("organizations", "close", id)
-        ],
-        { concurrency: 2 }
-      )
-      expect(expectDone(renamed).json).toEqual({ id, name: "Açaí Ltd" })
-      expectRefused(badName, 2, "--name must have 1 to")
-      expectRefused(notEmpty, 1, "members")
-      expect(expectDone(yield* runHere("members", "remove", ...member)).stdout).toContain("no longer a member")
-      expectRefused(yield* runHere("members", "set-role", ...member, "--role", "admin"), 1, `${email} is not a member`)
-      expect(expectDone(yield* runHere("organizations", "close", id, "--json")).json).toEqual({ id, closed: true })
-      expect(yield* auditOf(OrganizationId.make(id))).toEqual(
-        [
-          "organization.created",
-          "member.added",
-          "member.updated",
-          "organization.updated",
-          "member.removed",
-          "organization.closed"
-        ].map((done) => `${done} ${operatorName}`)
-      )
-    },
-    processes
-  )
+    const email = `dev${Math.random().toString(36).slice(2)}@example.com`
+    const member = ["--organization", id, "--email", email]
+    expect(
+      expectDone(
+        yield* runHere("members", "add", ...member, "--role", "developer", "--environment", "sandbox", "--json")
+      ).json
+    ).toMatchObject({ email, role: "developer", environments: ["sandbox"] })
+    expect(
+      expectDone(yield* runHere("members", "set-role", ...member, "--role", "viewer", "--json")).json
+    ).toMatchObject({
+      role: "viewer",
+      environments: ["sandbox"]
+    })
+    const [both, lastOwner] = yield* Effect.all(
+      [
+        runHere("members", "list", "--organization", id, "--json"),
+        runHere("members", "remove", "--organization", id, "--email", owner)
+      ],
+      { concurrency: 2 }
+    )
+    expect(both.json).toMatchObject([
+      { email: owner, role: "owner" },
+      { email, role: "viewer" }
+    ])
+    expectRefused(lastOwner, 1, "keeps at least one owner")
+    const [renamed, badName, notEmpty] = yield* Effect.all(
+      [
+        runHere("organizations", "rename", "--name", "Açaí Ltd", id, "--json"),
+        runHere("organizations", "rename", "--name", "see https://evil.example", id),
+        runHere("organizations", "close", id)
+      ],
+      { concurrency: 2 }
+    )
+    expect(expectDone(renamed).json).toEqual({ id, name: "Açaí Ltd" })
+    expectRefused(badName, 2, "--name must have 1 to")
+    expectRefused(notEmpty, 1, "members")
+    expect(expectDone(yield* runHere("members", "remove", ...member)).stdout).toContain("no longer a member")
+    expectRefused(yield* runHere("members", "set-role", ...member, "--role", "admin"), 1, `${email} is not a member`)
+    expect(expectDone(yield* runHere("organizations", "close", id, "--json")).json).toEqual({ id, closed: true })
+    expect(yield* auditOf(OrganizationId.make(id))).toEqual(
+      [
+        "organization.created",
+        "member.added",
+        "member.updated",
+        "organization.updated",
+        "member.removed",
+        "organization.closed"
+      ].map((done) => `${done} ${operatorName}`)
+    )
+  })
 
-  it.scoped(
-    "answers an unknown organization with exit code 1, whatever is asked of it",
-    function* () {
-      const { runHere } = yield* operator
-      const tenant = ["--organization", unknownId, "--environment", "sandbox"]
-      const ended = yield* Effect.forEach(
-        [
-          ["organizations", "show", unknownId],
-          ["organizations", "rename", "--name", "Nobody", unknownId],
-          ["organizations", "close", unknownId],
-          ["members", "add", "--organization", unknownId, "--email", "a@example.com", "--role", "admin"],
-          ["keys", "create", "--organization", unknownId, "--name", "x", "--permission", "*"],
-          ["keys", "revoke", "--organization", unknownId, unknownId],
-          ["accounts", "link", ...tenant, "--account", "acct_0000000000000000"]
-        ],
-        (args) => runHere(...args),
-        { concurrency: 2 }
-      )
-      for (const one of ended) {
-        expectRefused(one, 1, `There is no organization ${unknownId}.`)
-      }
-    },
-    processes
-  )
+  it.scoped("answers an unknown organization with exit code 1, whatever is asked of it", function* () {
+    const { runHere } = yield* operator
+    const tenant = ["--organization", unknownId, "--environment", "sandbox"]
+    const ended = yield* Effect.forEach(
+      [
+        ["organizations", "show", unknownId],
+        ["organizations", "rename", "--name", "Nobody", unknownId],
+        ["organizations", "close", unknownId],
+        ["members", "add", "--organization", unknownId, "--email", "a@example.com", "--role", "admin"],
+        ["keys", "create", "--organization", unknownId, "--name", "x", "--permission", "*"],
+        ["keys", "revoke", "--organization", unknownId, unknownId],
+        ["accounts", "link", ...tenant, "--account", "acct_0000000000000000"]
+      ],
+      (args) => runHere(...args),
+      { concurrency: 2 }
+    )
+    for (const one of ended) {
+      expectRefused(one, 1, `There is no organization ${unknownId}.`)
+    }
+  })
 
-  it.scoped(
-    "answers wrong usage with exit code 2, before anything is asked or done",
-    function* () {
-      const { run, runHere } = yield* operator
-      const key = ["keys", "create", "--organization", unknownId]
-      const cases: ReadonlyArray<readonly [args: ReadonlyArray<string>, words: string | RegExp]> = [
-        [[], "No command is given"],
-        [["keys", "make"], "no command 'keys make'"],
-        [
-          [...key, "--name", "x", "--permission", "refunds:write", "--expires", "1 Jan"],
-          /--permission must be one of.*--expires must be/s
-        ],
-        [[...key, "--nam", "x"], "no option --nam"],
-        [
-          ["keys", "create", "--organization", "acme", "--name", " ", "--permission", "*", "--mode", "prod"],
-          /--organization must be.*--name must have/s
-        ],
-        [["keys", "revoke", "--organization", unknownId, "key-1"], "'key-1' is not an id"],
-        [["trigger", "payment.made"], /no event type 'payment.made'.*See: connected-payments trigger --help/s],
-        [
-          ["accounts", "link", "--organization", unknownId, "--environment", "test", "--account", "42"],
-          /--account must be/
-        ],
-        [["organizations", "create", "--name", "x", "--owner-email", "ana"], "--owner-email must be an e-mail address"]
-      ]
-      const ended = yield* Effect.forEach(cases, ([args]) => runHere(...args), { concurrency: 2 })
-      ended.forEach((one, index) => {
-        expectRefused(one, 2, cases[index]?.[1] ?? "")
-      })
-      expectRefused(yield* run(...key, "--name", "x"), 2, "--permission")
-      expectRefused(
-        yield* runHere(...key, "--name", "x", "--permission", "*", "--expires", "2001-01-01"),
-        2,
-        "in the future"
-      )
-    },
-    processes
-  )
+  it.scoped("answers wrong usage with exit code 2, before anything is asked or done", function* () {
+    const { run, runHere } = yield* operator
+    const key = ["keys", "create", "--organization", unknownId]
+    const cases: ReadonlyArray<readonly [args: ReadonlyArray<string>, words: string | RegExp]> = [
+      [[], "No command is given"],
+      [["keys", "make"], "no command 'keys make'"],
+      [
+        [...key, "--name", "x", "--permission", "refunds:write", "--expires", "1 Jan"],
+        /--permission must be one of.*--expires must be/s
+      ],
+      [[...key, "--nam", "x"], "no option --nam"],
+      [
+        ["keys", "create", "--organization", "acme", "--name", " ", "--permission", "*", "--mode", "prod"],
+        /--organization must be.*--name must have/s
+      ],
+      [["keys", "revoke", "--organization", unknownId, "key-1"], "'key-1' is not an id"],
+      [["trigger", "payment.made"], /no event type 'payment.made'.*See: connected-payments trigger --help/s],
+      [
+        ["accounts", "link", "--organization", unknownId, "--environment", "test", "--account", "42"],
+        /--account must be/
+      ],
+      [["organizations", "create", "--name", "x", "--owner-email", "ana"], "--owner-email must be an e-mail address"]
+    ]
+    const ended = yield* Effect.forEach(cases, ([args]) => runHere(...args), { concurrency: 2 })
+    ended.forEach((one, index) => {
+      expectRefused(one, 2, cases[index]?.[1] ?? "")
+    })
+    expectRefused(yield* run(...key, "--name", "x"), 2, "--permission")
+    expectRefused(
+      yield* runHere(...key, "--name", "x", "--permission", "*", "--expires", "2001-01-01"),
+      2,
+      "in the future"
+    )
+  })
 
-  it.scoped(
-    "helps: all commands, those of a noun, and one with its options and an example",
-    function* () {
-      const { run, runHere } = yield* operator
-      const [all, keys, create] = yield* Effect.all(
-        [run("--help"), runHere("keys", "--help"), runHere("keys", "create", "--help")],
-        { concurrency: 2 }
-      )
-      for (const command of [
-        "serve",
-        "migrate",
-        ...["create", "list", "show", "rename", "close"].map((verb) => `organizations ${verb}`),
-        ...["list", "add", "set-role", "remove"].map((verb) => `members ${verb}`),
-        ...["create", "list", "revoke"].map((verb) => `keys ${verb}`),
-        ...["link", "unlink", "show"].map((verb) => `accounts ${verb}`)
-      ]) {
-        expect(all.stdout).toMatch(new RegExp(`^  ${command} +[A-Z]`, "m"))
-        expect(all.stdout).toContain(`$ connected-payments ${command}`)
-      }
-      expect(expectDone(all).stdout).toContain("Exit codes: 0 done, 1 failed, 2 wrong usage")
-      expect(expectDone(keys).stdout).toContain("  keys revoke  ")
-      expect(keys.stdout).not.toContain("accounts")
-      for (const words of [
-        "$ connected-payments keys create --organization <uuid> ",
-        "--organization <uuid>",
-        "--mode <test|live>",
-        "--expires <duration|ISO 8601 date or time>",
-        "--json",
-        "$ connected-payments keys create --org"
-      ]) {
-        expect(expectDone(create).stdout).toContain(words)
-      }
-      // Colours are for terminals
-      expect(create.stdout).not.toContain("\u001b")
-    },
-    processes
-  )
+  it.scoped("helps: all commands, those of a noun, and one with its options and an example", function* () {
+    const { run, runHere } = yield* operator
+    const [all, keys, create] = yield* Effect.all(
+      [run("--help"), runHere("keys", "--help"), runHere("keys", "create", "--help")],
+      { concurrency: 2 }
+    )
+    for (const command of [
+      "serve",
+      "migrate",
+      ...["create", "list", "show", "rename", "close"].map((verb) => `organizations ${verb}`),
+      ...["list", "add", "set-role", "remove"].map((verb) => `members ${verb}`),
+      ...["create", "list", "revoke"].map((verb) => `keys ${verb}`),
+      ...["link", "unlink", "show"].map((verb) => `accounts ${verb}`)
+    ]) {
+      expect(all.stdout).toMatch(new RegExp(`^  ${command} +[A-Z]`, "m"))
+      expect(all.stdout).toContain(`$ connected-payments ${command}`)
+    }
+    expect(expectDone(all).stdout).toContain("Exit codes: 0 done, 1 failed, 2 wrong usage")
+    expect(expectDone(keys).stdout).toContain("  keys revoke  ")
+    expect(keys.stdout).not.toContain("accounts")
+    for (const words of [
+      "$ connected-payments keys create --organization <uuid> ",
+      "--organization <uuid>",
+      "--mode <test|live>",
+      "--expires <duration|ISO 8601 date or time>",
+      "--json",
+      "$ connected-payments keys create --org"
+    ]) {
+      expect(expectDone(create).stdout).toContain(words)
+    }
+    // Colours are for terminals
+    expect(create.stdout).not.toContain("\u001b")
+  })
 
   it.scoped(
     "migrate says what it applied; other commands never change a schema, nor hide a database that is away",
@@ -381,7 +360,6 @@ onService()("connected-payments", (it) => {
       expectRefused(away, 1, /The database cannot be reached.*ECONNREFUSED/s)
       expect(away.stderr).not.toContain("secret-word")
       expectRefused(unset, 1, "DATABASE_URL: must be")
-    },
-    processes
+    }
   )
 })

@@ -7,9 +7,6 @@ import { program } from "../../harness/Program.ts"
 import { TestService } from "../../harness/TestService.ts"
 import { temporaryDirectory } from "../../platform/storage/fixtures/temporaryDirectory.ts"
 
-/** A process starts in a second or two, and in several where the machine is busy. */
-export const processes = { timeout: 240_000 }
-
 /** The settings of the service under test for commands, with a data directory of their own. */
 export const operatorSettings = Effect.gen(function* () {
   const { emulator, options } = yield* TestService

@@ -7,7 +7,7 @@ import { cuttableLine } from "../../harness/CuttableLine.ts"
 import { eventually, eventuallyTrue } from "../../harness/Eventually.ts"
 import { onSharedService, TestService } from "../../harness/TestService.ts"
 import { accepted, makeTenant, notification, notify, type Tenant, unlink } from "../../inbound/Notifications.ts"
-import { cliHere, processes, startCli } from "./CliProcess.ts"
+import { cliHere, startCli } from "./CliProcess.ts"
 
 const pay = (tenant: Tenant, id: string) => accepted(notify(notification(tenant.accountId, { id })))
 
@@ -75,43 +75,38 @@ onSharedService("connected-payments listen", (it) => {
         return event.source.event_id
       })
       expect(events.toSorted()).toEqual(["evt_listen_1", "evt_listen_2", "evt_listen_3"])
-    },
-    processes
+    }
   )
 
-  it.scoped(
-    "takes the types and the secret that it is given, and shows each answer as JSON",
-    function* () {
-      const { baseUrl } = yield* TestService
-      const tenant = yield* makeTenant
-      const secret = `whsec_${"s".repeat(43)}`
-      const gone = yield* Effect.scoped(makeConsumer)
-      const listening = yield* startCli(
-        { [variable]: tenant.key, MY_SECRET: secret },
-        ...["listen", "--forward-to", gone.url, "--events", "payment.failed,account.updated"],
-        ...["--secret-env", "MY_SECRET", "--url", baseUrl, "--json"]
+  it.scoped("takes the types and the secret that it is given, and shows each answer as JSON", function* () {
+    const { baseUrl } = yield* TestService
+    const tenant = yield* makeTenant
+    const secret = `whsec_${"s".repeat(43)}`
+    const gone = yield* Effect.scoped(makeConsumer)
+    const listening = yield* startCli(
+      { [variable]: tenant.key, MY_SECRET: secret },
+      ...["listen", "--forward-to", gone.url, "--events", "payment.failed,account.updated"],
+      ...["--secret-env", "MY_SECRET", "--url", baseUrl, "--json"]
+    )
+    yield* eventuallyTrue("it is connected", () => listening.printed().stderr.includes("Connected"), 120_000)
+    yield* pay(tenant, "evt_listen_other")
+    yield* accepted(
+      notify(
+        notification(tenant.accountId, {
+          type: "payment_intent.payment_failed",
+          object: { id: "pi_1", amount: 5, currency: "brl" }
+        })
       )
-      yield* eventuallyTrue("it is connected", () => listening.printed().stderr.includes("Connected"), 120_000)
-      yield* pay(tenant, "evt_listen_other")
-      yield* accepted(
-        notify(
-          notification(tenant.accountId, {
-            type: "payment_intent.payment_failed",
-            object: { id: "pi_1", amount: 5, currency: "brl" }
-          })
-        )
-      )
-      yield* eventuallyTrue("the answer", () => listening.printed().stdout.includes("\n"))
-      const { stderr, stdout } = yield* listening.interrupt
-      expect(JSON.parse(stdout)).toMatchObject({
-        type: "payment.failed",
-        status: null,
-        answer: "nothing listens there"
-      })
-      expect(stderr).toContain(secret)
-    },
-    processes
-  )
+    )
+    yield* eventuallyTrue("the answer", () => listening.printed().stdout.includes("\n"))
+    const { stderr, stdout } = yield* listening.interrupt
+    expect(JSON.parse(stdout)).toMatchObject({
+      type: "payment.failed",
+      status: null,
+      answer: "nothing listens there"
+    })
+    expect(stderr).toContain(secret)
+  })
 
   it.scoped("refuses live keys before it sends them anywhere, unknown keys, and what is no URL", function* () {
     const { baseUrl, makeKey, organization } = yield* TestService

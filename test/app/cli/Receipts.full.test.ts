@@ -5,7 +5,7 @@ import { eventually } from "../../harness/Eventually.ts"
 import { inDatabase, masterKeysSetting, onSharedService, TestService } from "../../harness/TestService.ts"
 import { makeTenant, subscribe, type Tenant } from "../../inbound/Notifications.ts"
 import { makePrice, pay } from "../../surface/http/Payments.ts"
-import { cli, cliHere, type Ended, expectDone, expectRefused, operatorSettings, processes } from "./CliProcess.ts"
+import { cli, cliHere, type Ended, expectDone, expectRefused, operatorSettings } from "./CliProcess.ts"
 
 /** Runs commands with the settings of the service under test; replays alone have its master keys. */
 const operator = Effect.gen(function* () {
@@ -89,8 +89,7 @@ onSharedService("connected-payments receipts", (it) => {
       expect([table.code, table.stderr]).toEqual([0, `There are more: --before ${data[0]?.providerEventId}\n`])
       const live = runHere("list", "--environment", "production", "--organization", tenant.id)
       expect(expectDone(yield* live).stdout).toBe("There are no such receipts.\n")
-    },
-    processes
+    }
   )
 
   it.scoped(
@@ -133,8 +132,7 @@ onSharedService("connected-payments receipts", (it) => {
           SELECT concat_ws(' ', action, author_kind, author_id, target_id) AS entry FROM payments.audit_log
           WHERE organization_id = ${tenant.id} AND action LIKE 'receipt.%'`
       expect(audit).toEqual([{ entry: `receipt.replayed operator ${userInfo().username} ${event}` }])
-    },
-    processes
+    }
   )
 
   it.scoped(
@@ -218,8 +216,7 @@ onSharedService("connected-payments receipts", (it) => {
       expectRefused(yield* unknown(stranger.id, event), 1, `belongs to organization ${tenant.id}`)
       yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${tenant.id} AND provider_event_id = ${event}`
       expectRefused(yield* unknown(stranger.id, event), 1, "The provider does not have the event any more")
-    },
-    processes
+    }
   )
 
   it.scoped(
@@ -249,49 +246,44 @@ onSharedService("connected-payments receipts", (it) => {
         stderr: expect.stringMatching(new RegExp(`^Not asked: organization ${tenant.id}. No account is connected`))
       })
       expectRefused(yield* runHere("replay", ...sandbox, event), 1, "not linked and connected")
-    },
-    processes
+    }
   )
 
-  it.scoped(
-    "answers wrong usage with exit code 2, and helps",
-    function* () {
-      const { runHere } = yield* operator
-      const cases: ReadonlyArray<readonly [args: ReadonlyArray<string>, words: string | RegExp]> = [
-        [[], "is not a complete command"],
-        [["remove"], "no command 'receipts remove'"],
-        [["list"], "--environment"],
-        [["list", "--environment", "test"], /sandbox/],
-        [["list", ...sandbox, "--outcome", "lost"], /delivered/],
-        [["list", ...sandbox, "--organization", "acme"], "--organization must be"],
-        [["list", ...sandbox, "--type", "a b"], "--type must be"],
-        [["list", ...sandbox, "--since", "yesterday"], "--since must be"],
-        [["list", ...sandbox, "--since", "2030-13-45"], "--since must be"],
-        // Longer ago than what a date can be
-        [["list", ...sandbox, "--since", "1000000000 days"], "--since must be"],
-        [["list", ...sandbox, "--limit", "0"], "--limit must be 1 to 100"],
-        [["list", ...sandbox, "--limit", "101"], "--limit must be 1 to 100"],
-        [["list", ...sandbox, "--limit", "ten"], /integer/],
-        [["list", ...sandbox, "--before", ""], "--before must be"],
-        [["missing", ...sandbox], "--since"],
-        [["missing", ...sandbox, "--since", "soon"], "--since must be"],
-        [["missing", ...sandbox, "--since", "1 hour", "--until", "soon"], "--until must be"],
-        [["replay", ...sandbox, "--organization", "acme", "evt_1"], "--organization must be"],
-        [["show", ...sandbox], /event/i],
-        [["show", ...sandbox, "evt 1"], "An event's id at the provider"],
-        [["replay", ...sandbox, "e".repeat(256)], "An event's id at the provider"],
-        [["replay", ...sandbox, "--force", "evt_1"], "no option --force"]
-      ]
-      for (const [args, words] of cases) expectRefused(yield* runHere(...args), 2, words)
+  it.scoped("answers wrong usage with exit code 2, and helps", function* () {
+    const { runHere } = yield* operator
+    const cases: ReadonlyArray<readonly [args: ReadonlyArray<string>, words: string | RegExp]> = [
+      [[], "is not a complete command"],
+      [["remove"], "no command 'receipts remove'"],
+      [["list"], "--environment"],
+      [["list", "--environment", "test"], /sandbox/],
+      [["list", ...sandbox, "--outcome", "lost"], /delivered/],
+      [["list", ...sandbox, "--organization", "acme"], "--organization must be"],
+      [["list", ...sandbox, "--type", "a b"], "--type must be"],
+      [["list", ...sandbox, "--since", "yesterday"], "--since must be"],
+      [["list", ...sandbox, "--since", "2030-13-45"], "--since must be"],
+      // Longer ago than what a date can be
+      [["list", ...sandbox, "--since", "1000000000 days"], "--since must be"],
+      [["list", ...sandbox, "--limit", "0"], "--limit must be 1 to 100"],
+      [["list", ...sandbox, "--limit", "101"], "--limit must be 1 to 100"],
+      [["list", ...sandbox, "--limit", "ten"], /integer/],
+      [["list", ...sandbox, "--before", ""], "--before must be"],
+      [["missing", ...sandbox], "--since"],
+      [["missing", ...sandbox, "--since", "soon"], "--since must be"],
+      [["missing", ...sandbox, "--since", "1 hour", "--until", "soon"], "--until must be"],
+      [["replay", ...sandbox, "--organization", "acme", "evt_1"], "--organization must be"],
+      [["show", ...sandbox], /event/i],
+      [["show", ...sandbox, "evt 1"], "An event's id at the provider"],
+      [["replay", ...sandbox, "e".repeat(256)], "An event's id at the provider"],
+      [["replay", ...sandbox, "--force", "evt_1"], "no option --force"]
+    ]
+    for (const [args, words] of cases) expectRefused(yield* runHere(...args), 2, words)
 
-      const all = expectDone(yield* runHere("--help")).stdout
-      for (const verb of ["list", "show", "missing", "replay"]) {
-        expect(all).toMatch(new RegExp(`^  receipts ${verb} +[A-Z]`, "m"))
-        const help = expectDone(yield* runHere(verb, "--help")).stdout
-        expect(help).toContain(`$ connected-payments receipts ${verb} --environment sandbox`)
-        expect(help).toContain("--json")
-      }
-    },
-    processes
-  )
+    const all = expectDone(yield* runHere("--help")).stdout
+    for (const verb of ["list", "show", "missing", "replay"]) {
+      expect(all).toMatch(new RegExp(`^  receipts ${verb} +[A-Z]`, "m"))
+      const help = expectDone(yield* runHere(verb, "--help")).stdout
+      expect(help).toContain(`$ connected-payments receipts ${verb} --environment sandbox`)
+      expect(help).toContain("--json")
+    }
+  })
 })

@@ -16,8 +16,6 @@ import { describe, expect, it } from "../../harness/Tests.ts"
 
 // What other teams' suites are built on
 
-const timeout = 240_000
-
 class One extends Context.Tag("test/One")<One, RunningTestService>() {}
 class Other extends Context.Tag("test/Other")<Other, RunningTestService>() {}
 
@@ -40,83 +38,56 @@ const hearsOfPayment = (service: RunningTestService) =>
   })
 
 describe("the service for other teams' suites", () => {
-  it.scopedLive(
-    "starts again on a database that an earlier suite used, and beside one that uses it",
-    function* () {
-      const database = yield* Layer.build(emptyDatabase())
-      const idOf = Effect.map(TestService, ({ organizationId }) => organizationId)
-      const start = idOf.pipe(Effect.provide(onDatabase()), Effect.provide(database))
-      const earlier = yield* start
-      const [one, other] = yield* Effect.all([start, start], { concurrency: 2 })
-      expect(new Set([earlier, one, other]).size).toBe(3)
-    },
-    timeout
+  it.scopedLive("starts again on a database that an earlier suite used, and beside one that uses it", function* () {
+    const database = yield* Layer.build(emptyDatabase())
+    const idOf = Effect.map(TestService, ({ organizationId }) => organizationId)
+    const start = idOf.pipe(Effect.provide(onDatabase()), Effect.provide(database))
+    const earlier = yield* start
+    const [one, other] = yield* Effect.all([start, start], { concurrency: 2 })
+    expect(new Set([earlier, one, other]).size).toBe(3)
+  })
+
+  it.scopedLive("has an emulator of its own when two are built together, so that each hears of its payments", () =>
+    Effect.gen(function* () {
+      const one = Layer.effect(One, TestService).pipe(Layer.provide(onDatabase()), Layer.provide(emptyDatabase()))
+      const other = Layer.effect(Other, TestService).pipe(
+        Layer.provide(onDatabase({ settings: { endpointLimit: 3 } })),
+        Layer.provide(emptyDatabase())
+      )
+      const both = yield* Layer.build(Layer.merge(one, other))
+      expect(Context.get(both, One).emulator.url).not.toBe(Context.get(both, Other).emulator.url)
+      yield* hearsOfPayment(Context.get(both, One))
+      yield* hearsOfPayment(Context.get(both, Other))
+    }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
-  it.scopedLive(
-    "has an emulator of its own when two are built together, so that each hears of its payments",
-    () =>
-      Effect.gen(function* () {
-        const one = Layer.effect(One, TestService).pipe(Layer.provide(onDatabase()), Layer.provide(emptyDatabase()))
-        const other = Layer.effect(Other, TestService).pipe(
-          Layer.provide(onDatabase({ settings: { endpointLimit: 3 } })),
-          Layer.provide(emptyDatabase())
-        )
-        const both = yield* Layer.build(Layer.merge(one, other))
-        expect(Context.get(both, One).emulator.url).not.toBe(Context.get(both, Other).emulator.url)
-        yield* hearsOfPayment(Context.get(both, One))
-        yield* hearsOfPayment(Context.get(both, Other))
-      }).pipe(Effect.provide(FetchHttpClient.layer)),
-    timeout
-  )
+  it.scoped("works while the suite's own clock stands still, as in a test of @effect/vitest's defaults", () =>
+    Effect.gen(function* () {
+      const { emulator, organizationId, ...service } = yield* TestService
+      // The provider and the database are the service's own
+      expect((yield* LocalProvider).emulator.url).toBe(emulator.url)
+      const sql = yield* SqlClient.SqlClient
+      expect(yield* sql`SELECT 1 FROM payments.organizations WHERE id = ${organizationId}`).toHaveLength(1)
 
-  it.scoped(
-    "delivers while the suite's own clock stands still, as in a test of @effect/vitest's defaults",
-    function* () {
-      const database = yield* Layer.build(emptyDatabase())
+      const client = yield* clientOf({ emulator, organizationId, ...service })
       const consumer = yield* makeConsumer
-      yield* Effect.gen(function* () {
-        const service = yield* TestService
-        const client = yield* clientOf(service)
-        yield* client.endpoints.create({ payload: { name: "Shop", url: consumer.url, events: ["payment.succeeded"] } })
-        yield* service.emulator.trigger({ type: "payment_intent.succeeded" })
-        const first = eventually(
-          "a delivery",
-          Effect.sync(() => Option.fromNullable(consumer.received[0]))
-        )
-        const { body } = yield* Effect.withClock(first, Clock.make())
-        expect(JSON.parse(body.toString()).type).toBe("payment.succeeded")
-      }).pipe(Effect.provide(onDatabase()), Effect.provide(database), Effect.provide(FetchHttpClient.layer))
-    },
-    timeout
-  )
+      yield* client.endpoints.create({ payload: { name: "Shop", url: consumer.url, events: ["payment.succeeded"] } })
+      yield* emulator.trigger({ type: "payment_intent.succeeded" })
+      const first = eventually(
+        "a delivery",
+        Effect.sync(() => Option.fromNullable(consumer.received[0]))
+      )
+      const { body } = yield* Effect.withClock(first, Clock.make())
+      expect(JSON.parse(body.toString()).type).toBe("payment.succeeded")
 
-  it.scopedLive(
-    "offers the provider and the database that the service itself uses",
-    () =>
-      Effect.gen(function* () {
-        const { emulator, organizationId } = yield* TestService
-        expect((yield* LocalProvider).emulator.url).toBe(emulator.url)
-        const sql = yield* SqlClient.SqlClient
-        expect(yield* sql`SELECT 1 FROM payments.organizations WHERE id = ${organizationId}`).toHaveLength(1)
-      }).pipe(Effect.provide(TestService.layer())),
-    timeout
-  )
-
-  it.scopedLive(
-    "answers with URLs that can be opened",
-    () =>
-      Effect.gen(function* () {
-        const client = yield* clientOf(yield* TestService)
-        const price = yield* client.prices.create({
-          payload: { product_data: { name: "Coffee" }, unit_amount: 1500, currency: "brl" }
-        })
-        const page = yield* client.checkoutPages.create({
-          payload: { title: "Coffee", items: [{ price: price.id, quantity: 1 }] }
-        })
-        const { status } = yield* Effect.promise(() => fetch(page.url))
-        expect(status).toBe(200)
-      }).pipe(Effect.provide(onDatabase().pipe(Layer.provide(emptyDatabase()))), Effect.provide(FetchHttpClient.layer)),
-    timeout
+      const price = yield* client.prices.create({
+        payload: { product_data: { name: "Coffee" }, unit_amount: 1500, currency: "brl" }
+      })
+      const page = yield* client.checkoutPages.create({
+        payload: { title: "Coffee", items: [{ price: price.id, quantity: 1 }] }
+      })
+      const { status } = yield* Effect.promise(() => fetch(page.url))
+      expect(status).toBe(200)
+    }).pipe(Effect.provide(TestService.layer()), Effect.provide(FetchHttpClient.layer))
   )
 })

@@ -106,7 +106,6 @@ const LocalFile = Schema.parseJson(
     baseUrl: Schema.String,
     organizationId: Schema.String,
     apiKey: Schema.String,
-    ownerEmail: Schema.String,
     databaseUrl: Schema.String
   })
 )

@@ -1,114 +1,21 @@
-import { expect } from "@effect/vitest"
 import { Context, Effect, Option } from "effect"
 import { Accounts } from "../../../src/payments/Accounts.ts"
-import { documentedErrors } from "../../../src/platform/errors/Errors.ts"
 import { OrganizationId } from "../../../src/platform/kit/Ids.ts"
-import { operations } from "../../../src/surface/contract/Api.ts"
-import type { Operation } from "../../../src/surface/contract/Operations.ts"
-import { type Example, exampleIdempotencyKey } from "../../../src/surface/docs/OpenApiDocument.ts"
+import { exampleIdempotencyKey } from "../../../src/surface/docs/OpenApiDocument.ts"
 import { type Consumer, makeConsumer } from "../../harness/Consumer.ts"
 import { eventually, eventuallyDone } from "../../harness/Eventually.ts"
 import { TestMailbox } from "../../harness/Mailbox.ts"
 import { cookieOf, tokenIn } from "../../harness/SignIn.ts"
-import { type Answer, inDatabase, type RequestOptions, TestService, testPublicUrl } from "../../harness/TestService.ts"
+import { type Answer, inDatabase, TestService, testPublicUrl } from "../../harness/TestService.ts"
 import { signature, thinNotification } from "../../inbound/Notifications.ts"
 import { control, payAt } from "../../payments/ConnectedTenant.ts"
 import { png } from "../../payments/images/Pictures.ts"
+import { type Call, makeRecorder, type Parameter, type Recorder, type Recording } from "./ExampleRecorder.ts"
 
 /**
  * A shop's first day: every operation of the API is called once with success, in an order in which a shop could, and
  * most errors come up once. What is sent and answered becomes the examples of the OpenAPI document.
  */
-
-export interface Recording {
-  readonly exchanges: ReadonlyArray<{ readonly group: string; readonly name: string; readonly example: Example }>
-  /** Answers of refused requests by the error's tag. */
-  readonly refusals: Readonly<Record<string, unknown>>
-  /** Texts of this run, and what they are in the examples. */
-  readonly replaced: ReadonlyMap<string, string>
-}
-
-type Parameter = string | number | boolean | ReadonlyArray<string>
-
-/** A call's path and query parameters, what it sends beside a body, and what it must answer. */
-interface Call extends RequestOptions {
-  readonly parameters?: Readonly<Record<string, Parameter>>
-  readonly form?: Readonly<Record<string, string>>
-  /** Default: any 2xx. */
-  readonly status?: number
-}
-
-const operationNamed = (key: string): Operation => {
-  const found = operations.find(({ group, name }) => `${group}.${name}` === key)
-  if (found === undefined) throw new Error(`There is no operation ${key}`)
-  return found
-}
-
-const urlOf = (path: string, parameters: Readonly<Record<string, Parameter>>): string => {
-  const inPath = new Set([...path.matchAll(/:(\w+)/g)].map(([, name]) => name))
-  const query = Object.entries(parameters).filter(([name]) => !inPath.has(name))
-  const search = new URLSearchParams(
-    query.flatMap(([name, value]) => [value].flat().map((one): [string, string] => [name, String(one)]))
-  )
-  const filled = path.replaceAll(/:(\w+)/g, (_, name: string) => encodeURIComponent(String(parameters[name])))
-  return query.length === 0 ? filled : `${filled}?${search}`
-}
-
-const isPage = (answer: Answer) => /^(?:text\/html|image\/)/.test(answer.headers.get("content-type") ?? "")
-
-const answerOf = (answer: Answer): unknown =>
-  answer.headers.get("content-type")?.startsWith("text/event-stream") === true ? answer.text : answer.json
-
-const makeRecorder = (service: TestService["Type"]) => {
-  const exchanges: Array<Recording["exchanges"][number]> = []
-  const refusals: Record<string, unknown> = {}
-  const replaced = new Map<string, string>()
-  const send = (key: string, { form, parameters = {}, ...options }: Call) => {
-    const operation = operationNamed(key)
-    return service.request(operation.method, urlOf(operation.path, parameters), {
-      ...options,
-      ...(form === undefined ? {} : { raw: new URLSearchParams(form).toString() }),
-      headers: {
-        ...(Option.isSome(operation.endpoint.headersSchema)
-          ? { "idempotency-key": exampleIdempotencyKey(operation.group, operation.name) }
-          : {}),
-        ...(form === undefined ? {} : { "content-type": "application/x-www-form-urlencoded" }),
-        ...options.headers
-      }
-    })
-  }
-
-  const call = (key: string, options: Call = {}): Effect.Effect<Answer> =>
-    Effect.map(send(key, options), (answer) => {
-      const { group, name } = operationNamed(key)
-      const { body, form, parameters, raw, status } = options
-      if (status === undefined) expect(Math.floor(answer.status / 100), `${key} ${answer.text}`).toBe(2)
-      else expect(answer.status, `${key} ${answer.text}`).toBe(status)
-      const request = body ?? form ?? (typeof raw === "string" ? JSON.parse(raw) : undefined)
-      exchanges.push({
-        group,
-        name,
-        example: {
-          ...(parameters === undefined ? {} : { parameters }),
-          ...(request === undefined ? {} : { request }),
-          ...(answer.text === "" || isPage(answer) ? {} : { answer: answerOf(answer) })
-        }
-      })
-      return answer
-    })
-
-  /** A request that is refused, kept under the tag of the error. */
-  const refused = (tag: string, key: string, options: Call = {}): Effect.Effect<void> =>
-    Effect.map(send(key, options), (answer) => {
-      const known = documentedErrors.find((errorClass) => errorClass.tag === tag)?.documentation
-      expect([answer.status, tag], answer.text).toEqual([known?.status, tag])
-      expect(String(answer.json["code"])).toMatch(new RegExp(`^${known?.code.replace(/<.*>/, ".+")}$`))
-      refusals[tag] = answer.json
-    })
-  return { call, exchanges, refusals, refused, replaced, send }
-}
-
-type Recorder = ReturnType<typeof makeRecorder>
 
 /** Of the form of the service's secrets, and plainly none. */
 export const exampleSecret = "example-".repeat(6).slice(0, 43)
@@ -232,11 +139,7 @@ const setUp = (recorder: Recorder) =>
     const key = textIn(shopsKey, "key")
     replaced.set(key, `pk_test_${exampleSecret}`)
     yield* call("apiKeys.list", ana)
-    const old = yield* recorder.send("apiKeys.create", {
-      ...ana,
-      headers: { ...ana.headers, "idempotency-key": "another-key" },
-      body: { name: "Old", permissions: ["*"] }
-    })
+    const old = yield* recorder.send("apiKeys.create", { ...ana, body: { name: "Old", permissions: ["*"] } })
     yield* call("apiKeys.revoke", { ...ana, parameters: { id: textIn(old, "id") } })
     yield* call("currentKey.get", { key })
 
@@ -261,83 +164,71 @@ const sell = (recorder: Recorder, { key, organizationId }: Shop) =>
       parameters: { organizationId, ...parameters },
       ...(body === undefined ? {} : { body })
     })
+    const sent = (body: unknown): Call => at({}, body)
+    const create = (key: string, body: unknown) => call(`${key}.create`, sent(body))
     const image = yield* call("productImages.upload", { ...at(), raw: png(), headers: { "content-type": "image/png" } })
     yield* call("publicImages.get", { parameters: { file: textIn(image, "url").split("/").at(-1) ?? "" } })
-    const product = yield* call(
-      "products.create",
-      at(
-        {},
-        {
-          name: "Coffee beans, 1 kg",
-          description: "Roasted every Monday",
-          default_price_data: { currency: "brl", unit_amount: 1500 }
-        }
-      )
-    )
+    const product = yield* create("products", {
+      name: "Coffee beans, 1 kg",
+      description: "Roasted every Monday",
+      default_price_data: { currency: "brl", unit_amount: 1500 }
+    })
     const productId = textIn(product, "id")
     yield* call("products.get", at({ id: productId }))
     yield* call("products.update", at({ id: productId }, { name: "Coffee beans, 500 g" }))
     yield* call("products.list", at({ limit: 1 }))
-    const price = yield* call(
-      "prices.create",
-      at({}, { currency: "brl", unit_amount: 1500, product_data: { name: "Ground coffee, 500 g" } })
-    )
+    const price = yield* create("prices", {
+      currency: "brl",
+      unit_amount: 1500,
+      product_data: { name: "Ground coffee, 500 g" }
+    })
     const priceId = textIn(price, "id")
     yield* call("prices.get", at({ id: priceId }))
     yield* call("prices.update", at({ id: priceId }, { nickname: "Ground", lookup_key: "ground-500g" }))
     yield* call("prices.list", at({ lookup_keys: ["ground-500g"] }))
-    const session = yield* call(
-      "checkoutSessions.create",
-      at({}, { mode: "payment", line_items: [{ price: priceId, quantity: 2 }], client_reference_id: "order-4711" })
-    )
+    const session = yield* create("checkoutSessions", {
+      mode: "payment",
+      line_items: [{ price: priceId, quantity: 2 }],
+      client_reference_id: "order-4711"
+    })
     const sessionId = textIn(session, "id")
     yield* call("checkoutSessions.lineItems", at({ id: sessionId }))
-    const left = yield* recorder.send("checkoutSessions.create", {
-      ...at({}, { mode: "payment", line_items: [{ price: priceId, quantity: 1 }] }),
-      headers: { "idempotency-key": "one-that-is-left" }
-    })
+    const left = yield* recorder.send(
+      "checkoutSessions.create",
+      sent({ mode: "payment", line_items: [{ price: priceId, quantity: 1 }] })
+    )
     yield* call("checkoutSessions.expire", at({ id: textIn(left, "id") }))
 
-    const code = yield* call(
-      "promotionCodes.create",
-      at({}, { code: "SUMMER25", discount: { percent_off: 25 }, duration: "once", max_redemptions: 100 })
-    )
+    const code = yield* create("promotionCodes", {
+      code: "SUMMER25",
+      discount: { percent_off: 25 },
+      duration: "once",
+      max_redemptions: 100
+    })
     const codeId = textIn(code, "id")
     recorder.replaced.set(textIn(code, "coupon", "id"), "svc_0123456789abcdef0123456789abcdef")
     yield* call("promotionCodes.get", at({ id: codeId }))
     yield* call("promotionCodes.list", at({ active: "true" }))
     const campaign = { active: false, metadata: { campaign: "summer" } }
     yield* call("promotionCodes.update", at({ id: codeId }, campaign))
-    const link = yield* call(
-      "paymentLinks.create",
-      at(
-        {},
-        {
-          line_items: [{ price: priceId, quantity: 1 }],
-          restrictions: { completed_sessions: { limit: 100 } }
-        }
-      )
-    )
+    const link = yield* create("paymentLinks", {
+      line_items: [{ price: priceId, quantity: 1 }],
+      restrictions: { completed_sessions: { limit: 100 } }
+    })
     const linkId = textIn(link, "id")
     yield* call("paymentLinks.get", at({ id: linkId }))
     yield* call("paymentLinks.lineItems", at({ id: linkId }))
     yield* call("paymentLinks.list", at({ limit: 1 }))
     yield* call("paymentLinks.update", at({ id: linkId }, campaign))
 
-    const page = yield* call(
-      "checkoutPages.create",
-      at(
-        {},
-        {
-          title: "Coffee beans",
-          text: "Roasted every Monday.",
-          items: [{ price: priceId, quantity: 1, adjustableQuantity: { minimum: 1, maximum: 5 } }],
-          collect: { phoneNumber: true },
-          allowPromotionCodes: true,
-          successText: "Thank you! Your beans leave on Monday."
-        }
-      )
-    )
+    const page = yield* create("checkoutPages", {
+      title: "Coffee beans",
+      text: "Roasted every Monday.",
+      items: [{ price: priceId, quantity: 1, adjustableQuantity: { minimum: 1, maximum: 5 } }],
+      collect: { phoneNumber: true },
+      allowPromotionCodes: true,
+      successText: "Thank you! Your beans leave on Monday."
+    })
     const [pageId, slug] = [textIn(page, "id"), textIn(page, "slug")]
     recorder.replaced.set(slug, "k3v7qz2mxw5hbn4tcyra")
     const shown = yield* call("payPages.page", { parameters: { slug } })
@@ -355,7 +246,7 @@ const sell = (recorder: Recorder, { key, organizationId }: Shop) =>
     yield* call("checkoutPages.update", at({ id: pageId }, { active: false }))
     yield* call("checkoutPages.delete", at({ id: pageId }))
     recorder.replaced.set(baseUrl, testPublicUrl)
-    return { at, session, sessionId }
+    return { at, create, sent, session, sessionId }
   })
 
 type Sale = Effect.Effect.Success<ReturnType<typeof sell>>
@@ -380,14 +271,14 @@ const newestIn = (json: Answer["json"]): unknown => Array.from(Object(json["data
 const deliver = (recorder: Recorder, sale: Sale, consumer: Consumer) =>
   Effect.gen(function* () {
     const { call, refused } = recorder
-    const { at } = sale
+    const { at, create } = sale
     const endpoint = {
       name: "Shop",
       url: consumer.url,
       events: ["payment.succeeded", "payment.refunded"],
       filters: { currencies: ["brl"] }
     }
-    const id = textIn(yield* call("endpoints.create", at({}, endpoint)), "id")
+    const id = textIn(yield* create("endpoints", endpoint), "id")
     yield* call("endpoints.list", at())
     yield* call("endpoints.get", at({ id }))
     yield* call("endpoints.update", at({ id }, { filters: { currencies: ["brl"], amountMin: 500 } }))
@@ -405,10 +296,11 @@ const deliver = (recorder: Recorder, sale: Sale, consumer: Consumer) =>
 
     // The consumer breaks, is repaired, and gets what it missed
     consumer.answer(400)
-    const refund = yield* call(
-      "refunds.create",
-      at({}, { payment_intent: paymentIntentId, amount: 1500, reason: "requested_by_customer" })
-    )
+    const refund = yield* create("refunds", {
+      payment_intent: paymentIntentId,
+      amount: 1500,
+      reason: "requested_by_customer"
+    })
     const failed = yield* untilThere(recorder, "deliveries.list", at({ id, state: "failed" }))
     yield* call("deliveries.retry", at({ id: Object(failed).id }))
     yield* untilEnded(recorder, "deliveries.list", at({ id, limit: 1 }))
@@ -428,21 +320,18 @@ const deliver = (recorder: Recorder, sale: Sale, consumer: Consumer) =>
     yield* call("eventReplays.cancel", at({ id, replayId }))
     yield* call("endpoints.rotateSecret", at({ id }))
     yield* call("endpoints.test", at({ id }, { type: "payment.succeeded" }))
-    const test = (key: string, type: string) => ({ ...at({ id }, { type }), headers: { "idempotency-key": key } })
-    yield* refused("EventTypeNotSubscribed", "endpoints.test", test("another-test", "payout.paid"))
+    yield* refused("EventTypeNotSubscribed", "endpoints.test", at({ id }, { type: "payout.paid" }))
 
     // What comes while it is paused is skipped
-    const pause = { ...at({ id }, { active: false }), headers: { "idempotency-key": "pause-shop" } }
-    yield* recorder.send("endpoints.update", pause)
-    yield* refused("EndpointPaused", "endpoints.test", test("test-of-paused", "payment.succeeded"))
-    yield* call("eventTriggers.create", at({}, { type: "payment.succeeded" }))
+    yield* recorder.send("endpoints.update", at({ id }, { active: false }))
+    yield* refused("EndpointPaused", "endpoints.test", at({ id }, { type: "payment.succeeded" }))
+    yield* create("eventTriggers", { type: "payment.succeeded" })
     yield* untilThere(recorder, "endpoints.skipped", at({ id }))
     yield* call("endpoints.skipped", at({ id }))
     const after = String((Date.now() - 60_000) * 1000)
     yield* call("eventStream.open", at({ types: "payment.refunded", after, follow: "false" }))
     yield* call("endpoints.delete", at({ id }))
-    const late = { ...at({ id }, { since }), headers: { "idempotency-key": "recover-deleted" } }
-    yield* refused("EndpointDeleted", "recoveries.start", late)
+    yield* refused("EndpointDeleted", "recoveries.start", at({ id }, { since }))
     yield* call("audit.list", at({ limit: 2 }))
     return { paymentIntentId, refundId: textIn(refund, "id") }
   })
@@ -451,7 +340,7 @@ const deliver = (recorder: Recorder, sale: Sale, consumer: Consumer) =>
 const report = (
   recorder: Recorder,
   { accountId: account }: Shop,
-  { at }: Sale,
+  { at, sent }: Sale,
   paid: { readonly paymentIntentId: string; readonly refundId: string }
 ) =>
   Effect.gen(function* () {
@@ -460,7 +349,7 @@ const report = (
     const intent = yield* call("paymentIntents.get", at({ id: paid.paymentIntentId }))
     const charge = yield* call("charges.get", at({ id: textIn(intent, "latest_charge") }))
     yield* call("paymentIntents.list", at({ limit: 1 }))
-    yield* call("search.payments", at({}, { client_reference_id: "order-4711" }))
+    yield* call("search.payments", sent({ client_reference_id: "order-4711" }))
     yield* call("charges.list", at({ limit: 1, created_gte: Math.floor(Date.now() / 1000) - 86_400 }))
     yield* call("refunds.get", at({ id: paid.refundId }))
     yield* call("refunds.list", at({ charge: textIn(charge, "id") }))
@@ -468,17 +357,14 @@ const report = (
     yield* call("disputes.get", at({ id: disputeId }))
     yield* call("disputes.list", at({ limit: 1 }))
 
-    const recurring = yield* send("prices.create", {
-      ...at(
-        {},
-        { currency: "brl", unit_amount: 2900, product_data: { name: "Club" }, recurring: { interval: "month" } }
-      ),
-      headers: { "idempotency-key": "a-monthly-price" }
-    })
-    const session = yield* send("checkoutSessions.create", {
-      ...at({}, { mode: "subscription", line_items: [{ price: textIn(recurring, "id"), quantity: 1 }] }),
-      headers: { "idempotency-key": "a-subscription" }
-    })
+    const recurring = yield* send(
+      "prices.create",
+      sent({ currency: "brl", unit_amount: 2900, product_data: { name: "Club" }, recurring: { interval: "month" } })
+    )
+    const session = yield* send(
+      "checkoutSessions.create",
+      sent({ mode: "subscription", line_items: [{ price: textIn(recurring, "id"), quantity: 1 }] })
+    )
     yield* payAt(session.json["url"])
     const subscribed = yield* send("checkoutSessions.get", at({ id: textIn(session, "id") }))
     const id = textIn(subscribed, "subscription")
@@ -527,13 +413,12 @@ const receive = (recorder: Recorder, { accountId }: Shop) =>
   })
 
 /** Requests that are refused, one for each error that a caller can bring about. */
-const refuse = (recorder: Recorder, shop: Shop, { at }: Sale) =>
+const refuse = (recorder: Recorder, shop: Shop, { at, sent }: Sale) =>
   Effect.gen(function* () {
-    const { emulator, organization } = yield* TestService
+    const { emulator, organization, request } = yield* TestService
     const { refused, send } = recorder
     const { accountId: account, live, organizationId, reader, star } = shop
     const parameters = { organizationId }
-    const own = (key: string) => ({ "idempotency-key": key })
     yield* refused("AuthenticationRequired", "products.list", { parameters })
     yield* refused("ApiKeyInvalid", "products.list", { parameters, key: "pk_test_unknown" })
     yield* refused("OrganizationAccessDenied", "products.list", at({ organizationId: organization.id }))
@@ -547,26 +432,18 @@ const refuse = (recorder: Recorder, shop: Shop, { at }: Sale) =>
     })
     yield* refused("ProviderObjectNotFound", "products.get", at({ id: "prod_unknown" }))
     const twice = { code: "SUMMER25", discount: { percent_off: 10 }, duration: "once" }
-    yield* send("promotionCodes.create", { ...at({}, twice), headers: own("first-of-two") })
-    yield* refused("ProviderRequestRefused", "promotionCodes.create", {
-      ...at({}, twice),
-      headers: own("second-of-two")
+    yield* send("promotionCodes.create", sent(twice))
+    yield* refused("ProviderRequestRefused", "promotionCodes.create", sent(twice))
+    yield* refused("IdempotencyKeyReused", "products.create", {
+      ...sent({ name: "Tea" }),
+      headers: { "idempotency-key": exampleIdempotencyKey("products", "create") }
     })
-    yield* refused("IdempotencyKeyReused", "products.create", at({}, { name: "Tea" }))
     const wrong = { currency: "brl", unit_amount: "15.00", product_data: { name: "Tea" } }
-    yield* refused("ValidationFailed", "prices.create", { ...at({}, wrong), headers: own("wrong-price") })
-    yield* refused("UnsupportedMediaType", "products.create", {
-      ...at(),
-      raw: "name=Tea",
-      headers: own("a-form-of-tea")
-    })
-    yield* refused("PayloadTooLarge", "products.create", {
-      ...at({}, { name: "Tea".repeat(100_000) }),
-      headers: own("a-lot-of-tea")
-    })
+    yield* refused("ValidationFailed", "prices.create", sent(wrong))
+    yield* refused("UnsupportedMediaType", "products.create", { ...at(), raw: "name=Tea" })
+    yield* refused("PayloadTooLarge", "products.create", sent({ name: "Tea".repeat(100_000) }))
     const endpoint = { name: "Shop", url: "https://shop.example/webhooks", events: ["payment.succeeded"] }
-    const hook = (tag: string, body: unknown) =>
-      refused(tag, "endpoints.create", { ...at({}, body), headers: own(`hook-${tag}`) })
+    const hook = (tag: string, body: unknown) => refused(tag, "endpoints.create", sent(body))
     yield* hook("DestinationRejected", { ...endpoint, url: "https://10.0.0.1/webhooks" })
     yield* hook("DestinationUnresolvable", { ...endpoint, url: "https://nowhere.invalid/webhooks" })
     yield* hook("IntegrationFilterInvalid", { ...endpoint, filters: { amountMin: 2, amountMax: 1 } })
@@ -578,7 +455,6 @@ const refuse = (recorder: Recorder, shop: Shop, { at }: Sale) =>
     yield* emulator.addFault({ fault: "rate_limit", account, path: "/v1/balance", times: 9 })
     yield* refused("ProviderRateLimited", "account.balance", at())
     yield* emulator.clearFaults
-    const { request } = yield* TestService
     recorder.refusals["MethodNotAllowed"] = (yield* request("PUT", "/health/live")).json
     // Five links to one mailbox in a quarter of an hour
     const asked = Array.from({ length: 5 }, () => send("signIn.requestLink", { body: { email: "dora@shop.example" } }))
@@ -612,7 +488,6 @@ const overview = (recorder: Recorder, { live, organizationId }: Shop) =>
     const created = yield* recorder.send("endpoints.create", {
       parameters: { organizationId },
       key: live,
-      headers: { "idempotency-key": "an-endpoint-of-real-money" },
       body: { name: "Shop", url: "https://93.184.215.14/webhooks", events: ["payment.succeeded"] }
     })
     const endpointId = textIn(created, "id")

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { exampleRequestId } from "../../../src/surface/docs/OpenApiDocument.ts"
-import type { Recording } from "./ExampleRun.ts"
+import type { Recording } from "./ExampleRecorder.ts"
 import { exampleSecret } from "./ExampleRun.ts"
 
 /**

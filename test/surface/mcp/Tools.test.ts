@@ -1,16 +1,13 @@
 import { randomUUID } from "node:crypto"
 import { readFileSync } from "node:fs"
-import { OpenApi } from "@effect/platform"
 import { expect } from "@effect/vitest"
 import { Effect, Option, Predicate } from "effect"
 import { eventTypes } from "../../../src/events/Catalog.ts"
-import { Api, operations } from "../../../src/surface/contract/Api.ts"
-import { toolSets } from "../../../src/surface/mcp/ToolFilter.ts"
 import { verifyWebhook } from "../../../src/webhooks/index.ts"
 import { makeDestination, payment } from "../../destinations/endpoints/Delivering.ts"
 import { makeConsumer } from "../../harness/Consumer.ts"
 import { eventually } from "../../harness/Eventually.ts"
-import { onSharedServiceWithWorker, TestService } from "../../harness/TestService.ts"
+import { onSharedServiceWithWorker, type RequestOptions, TestService } from "../../harness/TestService.ts"
 import { type McpClient, overHttp } from "./McpClient.ts"
 
 const nobody = "0199c0de-0000-7000-8000-00000000dead"
@@ -40,119 +37,24 @@ const rows = (json: Record<string, unknown>): ReadonlyArray<Record<string, unkno
   return Array.isArray(data) ? data.filter(Predicate.isRecord) : []
 }
 
-const words = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-
-/** The tools of the provider's operations, by what they do to what: `list_products`, `cancel_subscription`. */
-const providerTools = operations.flatMap(({ group, method, name, path }) => {
-  const [, below] = /\{organizationId\}(\/provider\/.*)$/.exec(path.replaceAll(/:(\w+)/g, "{$1}")) ?? []
-  if (below === undefined || group === "productImages") return []
-  const [all, one] = [words(group), words(group).replace(/s$/, "")]
-  const named: Readonly<Record<string, string>> = {
-    list: `list_${all}`,
-    payments: "search_payments",
-    lineItems: `list_${one}_line_items`
-  }
-  const ofAccount = name === "get" ? "get_account" : `get_${words(name)}`
-  const tool = group === "account" ? ofAccount : (named[name] ?? `${name}_${one}`)
-  return [[tool, [method.toLowerCase(), below] as const] as const]
-})
-
-/** The operation of the HTTP API that a tool with arguments stands for. */
-const operationOfTool: Readonly<Record<string, readonly [method: string, path: string]>> = {
-  create_webhook_endpoint: ["post", "/integrations/endpoints"],
-  update_webhook_endpoint: ["patch", "/integrations/endpoints/{id}"],
-  set_webhook_endpoint_active: ["patch", "/integrations/endpoints/{id}"],
-  delete_webhook_endpoint: ["delete", "/integrations/endpoints/{id}"],
-  list_skipped_webhook_events: ["get", "/integrations/endpoints/{id}/skipped"],
-  send_webhook_test_event: ["post", "/integrations/endpoints/{id}/test"],
-  rotate_webhook_secret: ["post", "/integrations/endpoints/{id}/rotate-secret"],
-  list_webhook_deliveries: ["get", "/integrations/endpoints/{id}/deliveries"],
-  list_all_webhook_deliveries: ["get", "/integrations/deliveries"],
-  get_webhook_statistics: ["get", "/integrations/statistics"],
-  trigger_webhook_event: ["post", "/integrations/event-triggers"],
-  get_webhook_delivery: ["get", "/integrations/deliveries/{id}"],
-  retry_webhook_delivery: ["post", "/integrations/deliveries/{id}/retry"],
-  recover_webhook_endpoint: ["post", "/integrations/endpoints/{id}/recover"],
-  list_webhook_recoveries: ["get", "/integrations/endpoints/{id}/recoveries"],
-  list_webhook_events: ["get", "/integrations/events"],
-  get_webhook_event: ["get", "/integrations/events/{id}"],
-  replay_webhook_events: ["post", "/integrations/endpoints/{id}/replay"],
-  list_webhook_replays: ["get", "/integrations/endpoints/{id}/replays"],
-  cancel_webhook_replay: ["post", "/integrations/endpoints/{id}/replays/{replayId}/cancel"],
-  ...Object.fromEntries(providerTools)
-}
-
-/** What an argument is called in HTTP, where it is called something else. */
-const nameInHttp: Readonly<Record<string, string>> = {
-  endpointId: "id",
-  deliveryId: "id",
-  eventId: "id",
-  idempotencyKey: "idempotency-key"
-}
-
-const document = JSON.parse(JSON.stringify(OpenApi.fromApi(Api)))
-
-/** The schemas of an operation's fields: of its body, and of its parameters wherever they are. */
-const fieldsOf = (method: string, path: string): Record<string, unknown> => {
-  const operation = Object(document.paths[`/v2/organizations/{organizationId}${path}`])[method]
-  const body = resolved(operation?.requestBody?.content?.["application/json"]?.schema)
-  const parameters: ReadonlyArray<{ readonly name: string; readonly schema: unknown }> = operation.parameters
-  return {
-    ...Object.fromEntries(parameters.map(({ name, schema }) => [name, schema])),
-    ...Object(Object(body)["properties"])
-  }
-}
-
-const permissionOf = (method: string, path: string): string =>
-  document.paths[`/v2/organizations/{organizationId}${path}`][method]["x-required-permission"]
-
-const resolved = (schema: unknown): unknown => {
-  const reference = Predicate.isRecord(schema) ? schema["$ref"] : undefined
-  return Predicate.isString(reference)
-    ? { ...document.components.schemas[reference.slice("#/components/schemas/".length)], ...Object(schema) }
-    : schema
-}
-
-/** A query has true and false as words. */
-const inJson = (schema: unknown): unknown => {
-  const { enum: words } = Object(schema)
-  return Array.isArray(words) && words.join() === "true,false" ? { type: "boolean" } : schema
-}
-
-const boundKeywords = new Set(
-  "type enum format pattern minLength maxLength minimum maximum minItems maxItems maxProperties".split(" ")
-)
-
-const structuralKeywords = new Set(["items", "properties", "required", "additionalProperties", "anyOf"])
-
-/** A schema without what it says to people. */
-const boundsIn = (schema: unknown): unknown => {
-  if (Array.isArray(schema)) return schema.map(boundsIn)
-  const whole = resolved(schema)
-  if (!Predicate.isRecord(whole)) return whole
-  return Object.fromEntries(
-    Object.entries(whole).flatMap(([keyword, value]): ReadonlyArray<readonly [string, unknown]> => {
-      if (keyword === "properties") {
-        return [
-          [keyword, Object.fromEntries(Object.entries(Object(value)).map(([key, part]) => [key, boundsIn(part)]))]
-        ]
-      }
-      // The document says a choice of one by its value; tools list texts alone
-      if (keyword === "const") return typeof value === "string" ? [["enum", [value]]] : [["type", typeof value]]
-      if (keyword === "enum" && typeof Object(value)[0] !== "string") return [["type", typeof Object(value)[0]]]
-      if (structuralKeywords.has(keyword)) return [[keyword, boundsIn(value)]]
-      // Only the document says how wide a whole number may be
-      return boundKeywords.has(keyword) && value !== "int64" ? [[keyword, value]] : []
-    })
-  )
-}
-
 const start = Effect.gen(function* () {
   const service = yield* TestService
   const { organization } = service
   const mcp = yield* overHttp(service.baseUrl, organization.testKey)
   const { tools } = yield* Effect.promise(() => mcp.client.listTools())
-  return { service, organization, mcp, tools }
+  /** The same thing over HTTP, with the same key. */
+  const overRest = (method: string, below: string, options: RequestOptions = {}) =>
+    service.request(method, `/v2/organizations/${organization.id}/integrations${below}`, {
+      key: organization.testKey,
+      ...options
+    })
+  return { service, organization, mcp, tools, overRest }
+})
+
+const startWithEndpoint = Effect.gen(function* () {
+  const started = yield* start
+  const consumer = yield* makeConsumer
+  return { ...started, consumer, endpointId: (yield* create(started.mcp, consumer.url)).id }
 })
 
 onSharedServiceWithWorker("the tool server", (it) => {
@@ -215,7 +117,7 @@ onSharedServiceWithWorker("the tool server", (it) => {
   })
 
   it.scoped("manages a destination from its creation to its rotated secret, as the HTTP API shows it", function* () {
-    const { mcp, organization, service } = yield* start
+    const { mcp, overRest } = yield* start
     const consumer = yield* makeConsumer
     expect((yield* mcp.call("list_event_types")).json).toEqual({ data: eventTypes })
 
@@ -230,8 +132,7 @@ onSharedServiceWithWorker("the tool server", (it) => {
 
     const paused = yield* mcp.call("set_webhook_endpoint_active", { endpointId: endpoint.id, active: false })
     expect(paused.json).toMatchObject({ id: endpoint.id, active: false })
-    const path = `/v2/organizations/${organization.id}/integrations/endpoints/${endpoint.id}`
-    expect((yield* service.request("GET", path, { key: organization.testKey })).json).toEqual(paused.json)
+    expect((yield* overRest("GET", `/endpoints/${endpoint.id}`)).json).toEqual(paused.json)
     const refused = yield* mcp.call("send_webhook_test_event", { endpointId: endpoint.id, type: "payout.paid" })
     expect(refused).toMatchObject({ isError: true, json: { code: "endpoint_paused" } })
     yield* mcp.call("set_webhook_endpoint_active", { endpointId: endpoint.id, active: true })
@@ -256,102 +157,6 @@ onSharedServiceWithWorker("the tool server", (it) => {
     }
   })
 
-  it.scoped(
-    "has sets of tools that leave a model room: each is under 8,000 tokens, of about four characters",
-    function* () {
-      const { tools } = yield* start
-      const sizes = Object.entries(toolSets).map(([set, names]) => {
-        const chosen = names.map((name) => tools.find((tool) => tool.name === name))
-        expect([set, chosen.indexOf(undefined), new Set(names).size]).toEqual([set, -1, names.length])
-        const seen = chosen.map((tool) => ({
-          name: tool?.name,
-          description: tool?.description,
-          inputSchema: tool?.inputSchema
-        }))
-        return [set, JSON.stringify(seen).length / 4] as const
-      })
-      expect(sizes.filter(([, tokens]) => tokens > 8000)).toEqual([])
-      expect(sizes.map(([set]) => set)).toEqual(["sell", "support", "webhooks", "read"])
-      // A set for looking changes nothing
-      const changing = tools.filter(({ annotations }) => annotations?.readOnlyHint !== true).map(({ name }) => name)
-      expect(toolSets["read"]?.filter((name) => changing.includes(name))).toEqual([])
-    }
-  )
-
-  it.scoped("describes arguments by what every model's function calling takes", function* () {
-    const { tools } = yield* start
-    const odd: Array<string> = []
-    const walk = (node: unknown, at: string): void => {
-      if (typeof node !== "object" || node === null) return
-      const { enum: listed, pattern, type, ...rest } = node as Readonly<Record<string, unknown>>
-      for (const keyword of [
-        "$ref",
-        "allOf",
-        "oneOf",
-        "not",
-        "if",
-        "propertyNames",
-        "patternProperties",
-        "uniqueItems"
-      ]) {
-        if (keyword in rest && !at.endsWith(".properties")) odd.push(`${at}: ${keyword}`)
-      }
-      if (Array.isArray(type)) odd.push(`${at}: several types`)
-      if (Array.isArray(listed) && listed.some((value) => typeof value !== "string")) odd.push(`${at}: enum`)
-      if (typeof pattern === "string" && /\(\?[=!<]/.test(pattern)) odd.push(`${at}: ${pattern}`)
-      for (const [key, value] of Object.entries(node)) walk(value, `${at}.${key}`)
-    }
-    for (const { inputSchema, name } of tools) walk(inputSchema, name)
-    expect(odd).toEqual([])
-    // Where a value may be null, or a number or a word, there is no other way
-    const alternatives = JSON.stringify(tools.map(({ inputSchema }) => inputSchema)).match(/"anyOf"/g) ?? []
-    expect(alternatives.length).toBeLessThan(20)
-  })
-
-  it.scoped("says every bound of its arguments, as the HTTP API's document does", function* () {
-    const { tools } = yield* start
-    const compared: Array<string> = []
-    for (const { description, inputSchema, name } of tools) {
-      const operation = operationOfTool[name]
-      if (operation === undefined) continue
-      const documented = fieldsOf(...operation)
-      expect([name, description?.includes(permissionOf(...operation))]).toEqual([name, true])
-      for (const [argument, schema] of Object.entries(inputSchema.properties ?? {})) {
-        // How much of an answer the model wants to read is no question over HTTP
-        if (argument === "full") continue
-        const field = inJson(documented[nameInHttp[argument] ?? argument])
-        expect([name, argument, boundsIn(schema)]).toEqual([name, argument, boundsIn(field)])
-        if (JSON.stringify(boundsIn(schema)) !== "{}") compared.push(`${name}.${argument}`)
-      }
-    }
-    const prices = tools.find(({ name }) => name === "list_prices")?.inputSchema.properties ?? {}
-    expect(Object.entries(prices).filter(([, schema]) => typeof Object(schema).description !== "string")).toEqual([])
-    const withoutArguments = ["list_event_types", "list_webhook_endpoints"]
-    expect(Object.keys(operationOfTool).toSorted()).toEqual(
-      tools
-        .map(({ name }) => name)
-        .filter((name) => !withoutArguments.includes(name))
-        .toSorted()
-    )
-    for (const some of [
-      "create_webhook_endpoint.name",
-      "create_webhook_endpoint.url",
-      "create_webhook_endpoint.events",
-      "create_webhook_endpoint.filters",
-      "create_webhook_endpoint.idempotencyKey",
-      "list_webhook_deliveries.limit",
-      "recover_webhook_endpoint.since",
-      "list_skipped_webhook_events.starting_after",
-      "list_prices.lookup_keys",
-      "list_charges.created_gte",
-      "create_price.tiers",
-      "create_checkout_session.line_items",
-      "create_refund.amount"
-    ]) {
-      expect(compared).toContain(some)
-    }
-  })
-
   it.scoped("shows what a destination missed while it was paused", function* () {
     const { baseUrl } = yield* TestService
     const { id: endpointId, send, tenant } = yield* makeDestination()
@@ -369,25 +174,22 @@ onSharedServiceWithWorker("the tool server", (it) => {
   })
 
   it.scoped("changes and deletes a destination", function* () {
-    const { mcp, organization, service } = yield* start
-    const consumer = yield* makeConsumer
-    const { id: endpointId } = yield* create(mcp, consumer.url)
+    const { consumer, endpointId, mcp, overRest } = yield* startWithEndpoint
     const change = { name: "Bakery", events: ["payout.paid"], filters: { currencies: ["brl"] }, active: false }
     const changed = yield* mcp.call("update_webhook_endpoint", { endpointId, ...change })
     expect(changed.json).toMatchObject({ id: endpointId, url: consumer.url, ...change })
-    const path = `/v2/organizations/${organization.id}/integrations/endpoints/${endpointId}`
-    expect((yield* service.request("GET", path, { key: organization.testKey })).json).toEqual(changed.json)
+    const path = `/endpoints/${endpointId}`
+    expect((yield* overRest("GET", path)).json).toEqual(changed.json)
 
     const deleted = yield* mcp.call("delete_webhook_endpoint", { endpointId })
     expect(deleted).toMatchObject({ isError: false, json: { id: endpointId, deleted: true } })
-    expect((yield* service.request("GET", path, { key: organization.testKey })).status).toBe(404)
+    expect((yield* overRest("GET", path)).status).toBe(404)
     const again = yield* mcp.call("delete_webhook_endpoint", { endpointId })
     expect(again).toMatchObject({ isError: true, json: { code: "resource_not_found" } })
   })
 
   it.scoped("recovers a destination that was out of order, and shows how far that is", function* () {
-    const { mcp } = yield* start
-    const { id: endpointId } = yield* create(mcp, (yield* makeConsumer).url)
+    const { endpointId, mcp } = yield* startWithEndpoint
     const since = new Date(Date.now() - 3_600_000).toISOString()
     const recovery = yield* mcp.call("recover_webhook_endpoint", { endpointId, since })
     // Test events are not recovered, and nothing else has failed
@@ -427,18 +229,14 @@ onSharedServiceWithWorker("the tool server", (it) => {
   })
 
   it.scoped("repeats create, test and rotation safely under a key, which is the HTTP API's too", function* () {
-    const { mcp, organization, service } = yield* start
+    const { mcp, overRest } = yield* start
     const consumer = yield* makeConsumer
     const body = { name: "Once", url: consumer.url, events: ["payout.paid"] }
     const first = yield* create(mcp, consumer.url, { ...body, idempotencyKey: "mcp-create-1" })
     expect(yield* create(mcp, consumer.url, { ...body, idempotencyKey: "mcp-create-1" })).toEqual(first)
-    const overRest = yield* service.request("POST", `/v2/organizations/${organization.id}/integrations/endpoints`, {
-      key: organization.testKey,
-      body,
-      headers: { "idempotency-key": "mcp-create-1" }
-    })
-    expect(overRest.json).toEqual(first)
-    expect(overRest.headers.get("idempotent-replayed")).toBe("true")
+    const repeated = yield* overRest("POST", "/endpoints", { body, headers: { "idempotency-key": "mcp-create-1" } })
+    expect(repeated.json).toEqual(first)
+    expect(repeated.headers.get("idempotent-replayed")).toBe("true")
     const other = yield* mcp.call("create_webhook_endpoint", {
       ...body,
       name: "Other",
@@ -446,27 +244,20 @@ onSharedServiceWithWorker("the tool server", (it) => {
     })
     expect(other).toMatchObject({ isError: true, json: { code: "idempotency_key_reused" } })
 
-    for (const [tool, args] of [
-      ["send_webhook_test_event", { endpointId: first.id, type: "payout.paid", idempotencyKey: "mcp-test-1" }],
-      ["rotate_webhook_secret", { endpointId: first.id, idempotencyKey: "mcp-rotate-1" }]
-    ] as const) {
-      const once = yield* mcp.call(tool, args)
-      expect([tool, once.isError]).toEqual([tool, false])
-      expect((yield* mcp.call(tool, args)).json).toEqual(once.json)
-    }
-
     const endpointId = first.id
     const paused = { endpointId, active: false, idempotencyKey: "mcp-pause-1" }
     expect((yield* mcp.call("set_webhook_endpoint_active", paused)).json).toMatchObject({ active: false })
     yield* mcp.call("update_webhook_endpoint", { endpointId, active: true })
     expect((yield* mcp.call("set_webhook_endpoint_active", paused)).json).toMatchObject({ active: false })
-    const path = `/v2/organizations/${organization.id}/integrations/endpoints/${endpointId}`
-    expect((yield* service.request("GET", path, { key: organization.testKey })).json["active"]).toBe(true)
+    const path = `/endpoints/${endpointId}`
+    expect((yield* overRest("GET", path)).json["active"]).toBe(true)
 
     const since = new Date(Date.now() - 60_000).toISOString()
     const range = { endpointId, since, types: ["payout.paid"] }
     const { json: replay } = yield* mcp.call("replay_webhook_events", range)
     for (const [tool, args] of [
+      ["send_webhook_test_event", { endpointId, type: "payout.paid", idempotencyKey: "mcp-test-1" }],
+      ["rotate_webhook_secret", { endpointId, idempotencyKey: "mcp-rotate-1" }],
       ["update_webhook_endpoint", { endpointId, name: "Renamed", idempotencyKey: "mcp-update-1" }],
       ["recover_webhook_endpoint", { endpointId, since, idempotencyKey: "mcp-recover-1" }],
       ["cancel_webhook_replay", { endpointId, replayId: replay["id"], idempotencyKey: "mcp-cancel-1" }],
@@ -476,10 +267,9 @@ onSharedServiceWithWorker("the tool server", (it) => {
       expect([tool, once.isError]).toEqual([tool, false])
       expect(yield* mcp.call(tool, args)).toEqual({ ...once, meta: { "connected-payments/replayed": true } })
     }
-    const deleted = { key: organization.testKey, headers: { "idempotency-key": "mcp-delete-1" } }
-    const overRestToo = yield* service.request("DELETE", path, deleted)
-    expect([overRestToo.status, overRestToo.text]).toEqual([204, ""])
-    expect(overRestToo.headers.get("idempotent-replayed")).toBe("true")
+    const deleted = yield* overRest("DELETE", path, { headers: { "idempotency-key": "mcp-delete-1" } })
+    expect([deleted.status, deleted.text]).toEqual([204, ""])
+    expect(deleted.headers.get("idempotent-replayed")).toBe("true")
 
     // Without a key each call is a new one
     const again = yield* create(mcp, consumer.url, body)
@@ -562,8 +352,7 @@ onSharedServiceWithWorker("the tool server", (it) => {
   })
 
   it.scoped("shows events, sends them to a destination again, and shows how far that is", function* () {
-    const { mcp } = yield* start
-    const { id: endpointId } = yield* create(mcp, (yield* makeConsumer).url)
+    const { endpointId, mcp } = yield* startWithEndpoint
     const sent = yield* mcp.call("send_webhook_test_event", { endpointId, type: "payout.paid" })
     const eventId = String(sent.json["eventId"])
     const { json: event } = yield* mcp.call("get_webhook_event", { eventId })
@@ -582,8 +371,7 @@ onSharedServiceWithWorker("the tool server", (it) => {
   })
 
   it.scoped("says how long to wait where too many tests were sent", function* () {
-    const { mcp } = yield* start
-    const { id: endpointId } = yield* create(mcp, (yield* makeConsumer).url)
+    const { endpointId, mcp } = yield* startWithEndpoint
     const send = mcp.call("send_webhook_test_event", { endpointId, type: "payout.paid" })
     const answers = yield* Effect.all(Array.from({ length: 6 }, () => send))
     expect(answers.map(({ isError }) => isError)).toEqual([false, false, false, false, false, true])
@@ -611,18 +399,16 @@ onSharedServiceWithWorker("the tool server", (it) => {
   })
 
   it.scoped("keeps environments and organizations apart", function* () {
-    const { mcp, organization, service } = yield* start
-    const consumer = yield* makeConsumer
-    const mine = yield* create(mcp, consumer.url)
-    const test = yield* mcp.call("send_webhook_test_event", { endpointId: mine.id, type: "payout.paid" })
+    const { endpointId, mcp, organization, service } = yield* startWithEndpoint
+    const test = yield* mcp.call("send_webhook_test_event", { endpointId, type: "payout.paid" })
     const deliveryId = String(test.json["id"])
     for (const key of [organization.liveKey, service.stranger.testKey]) {
       const other = yield* overHttp(service.baseUrl, key)
-      expect(rows((yield* other.call("list_webhook_endpoints")).json).map(({ id }) => id)).not.toContain(mine.id)
+      expect(rows((yield* other.call("list_webhook_endpoints")).json).map(({ id }) => id)).not.toContain(endpointId)
       for (const [tool, args] of [
-        ["set_webhook_endpoint_active", { endpointId: mine.id, active: false }],
-        ["rotate_webhook_secret", { endpointId: mine.id }],
-        ["list_webhook_deliveries", { endpointId: mine.id }],
+        ["set_webhook_endpoint_active", { endpointId, active: false }],
+        ["rotate_webhook_secret", { endpointId }],
+        ["list_webhook_deliveries", { endpointId }],
         ["get_webhook_delivery", { deliveryId }],
         ["retry_webhook_delivery", { deliveryId }]
       ] as const) {
@@ -631,7 +417,7 @@ onSharedServiceWithWorker("the tool server", (it) => {
       }
     }
     const live = yield* overHttp(service.baseUrl, organization.liveKey)
-    const tested = yield* live.call("send_webhook_test_event", { endpointId: mine.id, type: "payout.paid" })
+    const tested = yield* live.call("send_webhook_test_event", { endpointId, type: "payout.paid" })
     expect(tested).toMatchObject({
       isError: true,
       json: { code: expect.stringMatching(/not_found|test_environment/) }
@@ -639,7 +425,7 @@ onSharedServiceWithWorker("the tool server", (it) => {
   })
 
   it.scoped("records the key as the author of what it changes", function* () {
-    const { organization, service } = yield* start
+    const { organization, overRest, service } = yield* start
     const consumer = yield* makeConsumer
     const key = yield* service.makeKey(organization.id, ["webhook-endpoints:*"])
     const [row] = yield* Effect.orDie(
@@ -649,9 +435,7 @@ onSharedServiceWithWorker("the tool server", (it) => {
     const endpoint = yield* create(mcp, consumer.url)
     yield* mcp.call("set_webhook_endpoint_active", { endpointId: endpoint.id, active: true })
     yield* mcp.call("rotate_webhook_secret", { endpointId: endpoint.id })
-    const log = yield* service.request("GET", `/v2/organizations/${organization.id}/integrations/audit-log?limit=100`, {
-      key: organization.testKey
-    })
+    const log = yield* overRest("GET", "/audit-log?limit=100")
     const entries = rows(log.json).filter(({ target }) => Object(target).id === endpoint.id)
     expect(entries.map(({ action }) => action)).toEqual([
       "endpoint.secret_rotated",
