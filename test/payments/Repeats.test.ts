@@ -39,6 +39,7 @@ const writesOf = (tenant: Tenant) =>
       ["POST", "/payment-links", lines(monthly)],
       ["PATCH", `/payment-links/${link}`, { active: false }],
       ["POST", "/refunds", { payment_intent: money.paymentIntentId, amount: 1 }],
+      ["PATCH", `/subscriptions/${money.subscriptionId}`, { cancel_at_period_end: true }],
       ["POST", `/subscriptions/${money.subscriptionId}/cancel`, undefined]
     ] as const
   })
