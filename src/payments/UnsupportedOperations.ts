@@ -1,7 +1,7 @@
 import { supports } from "./OwnProvider.ts"
 import type { ProviderShape } from "./Provider.ts"
 
-/** What each operation of the API, by group and name, needs of the provider. Those that are not here need nothing. */
+/** The provider's operations that each operation of the API needs, by group and name. Unlisted ones need none. */
 const needs: Readonly<Record<string, ReadonlyArray<Parameters<typeof supports>[1]>>> = {
   "account.balance": ["retrieveBalance"],
   "account.get": ["retrieveAccount"],
