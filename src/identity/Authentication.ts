@@ -87,7 +87,7 @@ export class KeyAuthentication extends HttpApiMiddleware.Tag<KeyAuthentication>(
   }
 ) {}
 
-/** What a caller proves itself with. */
+/** A caller's credential. */
 export type Credential = "apiKey" | "session"
 
 export const credentialsOf = new Map<unknown, ReadonlyArray<Credential>>([

@@ -213,7 +213,7 @@ const inTurns = <A, E, R>(
     .pipe(Effect.flatMap(Option.match({ onNone: () => effect, onSome: Effect.succeed })))
 }
 
-/** What this process knows of credentials' limits: nothing here asks the database. */
+/** This process's view of credentials' limits, without asking the database. */
 const makeKnownLimits = (policies: CredentialPolicies) => {
   const credentials = new BoundedMap<Credential>(maxRemembered)
   const organizations = new BoundedMap<Share>(maxRemembered)

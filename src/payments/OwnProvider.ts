@@ -28,7 +28,7 @@ export type ProviderOperation = Exclude<
 export const isOperation = (name: string): name is ProviderOperation => name in nothingSupported
 
 /**
- * What a provider of your own has: of the port's operations, those that it supports; each other one fails with
+ * A provider of your own: the port's operations that it supports. Each other one fails with
  * `provider_operation_unsupported` (501), and is in no document. Without `retrieveAccount`, accounts are linked unread;
  * without `hasCharges`, no payment is a `milestone.first_payment`; without `listEvents`, lost notifications are not
  * looked for.

@@ -91,7 +91,7 @@ const whereToLook = (cause: unknown): string => {
 const adviceOf = (cause: unknown): string =>
   cause instanceof ProviderAnswer ? (advice.get(cause.adviceCode) ?? "") : ""
 
-/** What a refusal says of a field, if more is known than the provider's code. */
+/** A refusal's message about a field, if more is known than the provider's code. */
 type ReasonOf = (field: string) => string | undefined
 
 const reasonOf = (code: string, field: string): string =>

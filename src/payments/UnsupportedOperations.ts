@@ -30,7 +30,7 @@ const ofKinds = kinds.flatMap((kind) =>
 
 const page: ReadonlyArray<ProviderOperation> = ["retrievePrice", "retrieveProduct", "createCheckoutSession"]
 
-/** What each operation of the API, by group and name, needs of the provider. Those that are not here need nothing. */
+/** The provider's operations that each operation of the API needs, by group and name. Unlisted ones need none. */
 const needs: Readonly<Record<string, ReadonlyArray<ProviderOperation>>> = {
   ...Object.fromEntries(ofKinds),
   "account.balance": ["retrieveBalance"],

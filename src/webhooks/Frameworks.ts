@@ -4,7 +4,7 @@ import { checkOptions, receiveWebhook, type WebhookAnswer, type WebhookHandlerOp
 
 /** Webhook endpoints for Fastify, Koa and AWS Lambda. What they need of each is declared here, so none is a dependency. */
 
-/** What the plugin uses of a Fastify instance. */
+/** The parts of a Fastify instance that the plugin uses. */
 export interface FastifyScope {
   removeAllContentTypeParsers(): unknown
   addContentTypeParser(
@@ -14,13 +14,13 @@ export interface FastifyScope {
   all(path: string, handler: (request: FastifyWebhookRequest, reply: FastifyWebhookReply) => Promise<unknown>): unknown
 }
 
-/** What the plugin uses of a Fastify request. */
+/** The parts of a Fastify request that the plugin uses. */
 export interface FastifyWebhookRequest {
   readonly raw: IncomingMessage
   readonly body?: unknown
 }
 
-/** What the plugin uses of a Fastify reply. */
+/** The parts of a Fastify reply that the plugin uses. */
 export interface FastifyWebhookReply {
   code(status: number): unknown
   headers(headers: Record<string, string>): unknown
@@ -53,7 +53,7 @@ export const fastifyWebhook = <Own>(options: WebhookHandlerOptions<Own>): ((scop
   }
 }
 
-/** What the handler uses of a Koa context. */
+/** The parts of a Koa context that the handler uses. */
 export interface KoaWebhookContext {
   readonly req: IncomingMessage
   /** Where body parsers leave `body` and `rawBody`. */

@@ -83,7 +83,7 @@ THEN endpoint_id NOT IN (SELECT unnest($2::uuid[])) END ORDER BY next_attempt_at
       -- Is read, so that it happens
       'interrupted', (SELECT count(*) FROM interrupted),
       'more', (SELECT count(*) FROM next) >= $15,
-      -- A row that is stored late stands at the time when its transaction began: look back a little
+      -- A row that is stored late has the time when its transaction began: look back a little
       'place', LEAST((SELECT min(next_attempt_at) FROM next), now() - interval '2 seconds')::text,
       'askedFor', (SELECT json_agg(json_build_array(endpoint_id, first)) FROM (
         SELECT endpoint_id, min(next_attempt_at)::text AS first FROM asked GROUP BY endpoint_id

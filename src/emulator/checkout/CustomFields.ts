@@ -71,7 +71,7 @@ export const noDetails = {
   tax_exempt: "none"
 } as const
 
-/** What the payer entered on the page; undefined or "" for nothing. */
+/** The payer's input; undefined or "" if empty. */
 export interface Answers {
   readonly fields: Readonly<Record<string, string>>
   readonly phone: string | undefined

@@ -36,7 +36,7 @@ const measure = (metrics: MetricsWriter, { delivery, next, outcome }: EndedAttem
   }
 }
 
-/** What a span and a log line both say. */
+/** The attributes of both the span and the log line. */
 const attributesOf = ({ delivery, next, outcome }: FinishedAttempt) => ({
   "delivery.id": delivery.id,
   "delivery.attempt": delivery.attempt,

@@ -422,7 +422,7 @@ const answerSql = (sql: SqlClient.SqlClient, options: ClaimOptions) => sql`
           'more', (SELECT count(*) FROM next) >= ${windowOf(options)}${sql.literal(
             options.hides === true ? ` OR (SELECT count(*) FROM looked) >= ${mostLooked}` : ""
           )},
-          -- A row that is stored late stands at the time when its transaction began: look back a little
+          -- A row that is stored late has the time when its transaction began: look back a little
           'place', LEAST((SELECT min(next_attempt_at) FROM next), now() - interval '2 seconds')::text,
           'askedFor', (SELECT json_agg(json_build_array(endpoint_id, first)) FROM (
             SELECT endpoint_id, min(next_attempt_at)::text AS first FROM asked GROUP BY endpoint_id

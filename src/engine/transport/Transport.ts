@@ -60,7 +60,7 @@ export class Transport extends Context.Tag("connected-payments/engine/Transport"
     /**
      * Makes one attempt. Every failure is an outcome, and only an impossible request (such as one with a line break in a
      * header) is a defect. The deadline and `durationMs` follow the machine's monotonic clock. If the fiber is
-     * interrupted, the exchange goes on until it ends or the transport is closed.
+     * interrupted, the exchange continues until it ends or the transport is closed.
      */
     readonly send: (request: TransportRequest) => Effect.Effect<AttemptOutcome>
   }

@@ -168,7 +168,7 @@ export class AttemptInFlight extends Expiring {
   }
 }
 
-/** What a claim has to know of endpoints. */
+/** The facts about endpoints that a claim needs. */
 export type Counts = Required<Pick<ClaimOptions, "inFlight" | "caps" | "leftOut" | "perEndpoint" | "perNewcomer">>
 
 /**
@@ -421,7 +421,7 @@ export class Endpoints {
     for (const { endpointId } of asked) {
       const endpoint = this.#known.get(endpointId)
       if (endpoint === undefined || !this.#apart.delete(endpoint)) continue
-      // What comes due later is behind the place where claims in the order of time start
+      // Deliveries that come due later are behind the start of claims in the order of time
       endpoint.from = endpoint.slow === null ? (places.get(endpointId) ?? null) : queueStart
       if (endpoint.from !== null) this.#apart.add(endpoint)
     }

@@ -30,7 +30,7 @@ export interface ChangedOrganization extends Organization {
   readonly author: Author
 }
 
-/** What an owner must still do before an organization can be closed. */
+/** The steps left to an owner before an organization can be closed. */
 const stepsBeforeClosing = ({ accounts, destinations, members, pages }: Remains): ReadonlyArray<string> => [
   ...accounts.map((environment) => `disconnect the account in ${environment}`),
   ...(destinations ? ["delete its destinations"] : []),

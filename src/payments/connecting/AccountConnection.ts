@@ -195,7 +195,7 @@ export interface LinkState {
   readonly canUseExisting: boolean
   /** Whether disconnecting ends the platform's access at the provider, too. */
   readonly endsAccess: boolean
-  /** What depends on the connected account; null if none is connected. */
+  /** The objects that depend on the connected account; null if none is connected. */
   readonly dependents: Dependents | null
 }
 

@@ -7,7 +7,7 @@ import { NoQuery, OrganizationPath, optional, strict } from "../../platform/kit/
 import { providerGroup } from "../Endpoints.ts"
 import { Currency, ProviderPage, ProviderText, UnitAmount } from "../Schemas.ts"
 
-/** What a search takes, exactly one of them. */
+/** A search takes exactly one of these. */
 const keys = ["client_reference_id", "email", "amount"] as const
 
 /** Body of `POST P/search`. A body, since addresses in URLs end up in logs along the way. */

@@ -118,10 +118,10 @@ const keyWords = (issue: ParseResult.ParseIssue | undefined): string | undefined
 const fieldsOf = ({ propertySignatures }: SchemaAST.TypeLiteral): ReadonlyArray<string> =>
   propertySignatures.map(({ name }) => String(name))
 
-/** What other APIs call the place where the next page begins. */
+/** Other APIs' names for the cursor of the next page. */
 const otherCursors = /^(?:after|cursor|ending_before|offset|page|page_token|start|starting_before)$/
 
-/** What is said of an unknown field: where it is set, or what it is called here. */
+/** The hint about an unknown field: where it is set, or its name here. */
 const unknownField = (name: PropertyKey | undefined, parent: ParseResult.ParseIssue | undefined): string => {
   const unknown = "is not a known field"
   if (parent?._tag !== "Composite" || !SchemaAST.isTypeLiteral(parent.ast)) return unknown

@@ -62,7 +62,7 @@ export const familiar = (names: Readonly<Record<string, string>>): { readonly [F
   [FamiliarId]: names
 })
 
-/** What `familiar` says of a name in a schema. */
+/** The hint of `familiar` about a name in a schema. */
 export const familiarIn = (ast: SchemaAST.AST | undefined, name: PropertyKey): string | undefined => {
   const names = ast?.annotations[FamiliarId]
   return typeof names === "object" && names !== null && Object.hasOwn(names, name)

@@ -18,7 +18,7 @@ export const schemaOf = (sql: SqlClient.SqlClient): string => sql`"payments"`.co
 /** SQL: an advisory lock's key, other schemas of the same database have others. */
 export const lockKey = (key: number): string => `hashtextextended('"payments"', ${key})`
 
-/** What the spans of statements say of the database. */
+/** The database's attributes on the spans of statements. */
 export const databaseAttributes: Effect.Effect<Readonly<Record<string, unknown>>> = Effect.map(
   Effect.serviceOption(PgClient.PgClient),
   Option.match({

@@ -25,7 +25,7 @@ interface Compared {
   readonly warnedAt: number
 }
 
-/** What is known of other clocks. */
+/** The last observations of other clocks. */
 export class ClockComparisons {
   readonly #compared = new Map<OtherClock, Compared>()
 

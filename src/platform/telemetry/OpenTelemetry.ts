@@ -388,7 +388,7 @@ const codeOf = (message: string): string | undefined =>
 /** How much of a collector's own words is logged, in characters. */
 const maxReason = 500
 
-/** What a collector says, without the exporter's headers, which it may repeat. */
+/** A collector's answer, without the exporter's headers, which it may repeat. */
 const reasonOf = (refusal: unknown): string =>
   exporterVariables("HEADERS")
     .flatMap((headers) => headers.split(/[=,]/))

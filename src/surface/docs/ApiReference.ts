@@ -200,7 +200,7 @@ const curlOf = (method: string, path: string, described: Json): string => {
   return `curl ${options.join(" \\\n  ")}`
 }
 
-/** What the document says of a part, if anything. */
+/** The document's description of a part, if any. */
 const paragraph = (part: Json): string => {
   const text = textIn(part, "description")
   return text === "" ? "" : `<p>${withCode(text)}</p>\n`

@@ -285,7 +285,7 @@ ${item(documentPaths.openApi, "OpenAPI document", current)}
 </ul>`
 }
 
-/** What every page's contents list: the guides, and the reference's pages. */
+/** The contents that every page lists: the guides, and the reference's pages. */
 interface Listed {
   readonly guides: ReadonlyArray<Guide>
   readonly reference: typeof referencePaths

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { InternalError } from "../../platform/errors/Errors.ts"
 import { codeFolder } from "../../platform/settings/PackageFolders.ts"
 
-/** What a build contains as files, and a service that runs from its sources makes. Paths are below the code's folder. */
+/** Files that a build contains, and a service run from its sources makes. Paths are below the code's folder. */
 interface Preparation<A> {
   /** For the error: "The console". */
   readonly what: string

@@ -68,7 +68,7 @@ const start = /^\/*(?:api\/+)?(?:v\d+\/+)?(?:organizations\/+[^/]+\/+)?(?:(?:pro
 /** How much of a path is looked at: no route is as long. */
 const longestPath = 200
 
-/** What else callers call our words, in the singular. */
+/** Other words that callers use for ours, in the singular. */
 const otherWords: ReadonlyMap<string, string> = new Map([
   ["destination", "endpoint"],
   ["log", "audit"],

@@ -18,7 +18,7 @@ import { deliveryStates, historyFilterNames, historyQuery } from "./historyFilte
 import { TimeFields } from "./TimeFields.tsx"
 import { type Delivery, resendOf } from "./timeline.ts"
 
-/** Re-sends one after the other, and goes on after a refusal; stops if the service can't be reached or has had enough. */
+/** Re-sends one after the other, past refusals; stops if the service can't be reached or limits the rate. */
 const resendAll = async (ids: ReadonlyArray<string>) => {
   const refusals: Array<string> = []
   for (const id of ids) {

@@ -1,6 +1,6 @@
 import permissionUses from "../../api/permissionUses.json" with { type: "json" }
 
-/** The permissions of keys in words. What each is for follows from the operations that need it. */
+/** The permissions of keys in words, each explained by the operations that need it. */
 
 export type KeyPermission = keyof typeof permissionUses
 

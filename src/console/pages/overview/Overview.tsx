@@ -281,7 +281,7 @@ const BalanceCard = () => {
   )
 }
 
-/** What the statistics show; a part of the page as a whole, and what fails. */
+/** The statistics: a part of the page as a whole, and the failures. */
 const useEvents = (sees: boolean) => {
   const statistics = useStatistics(30_000, sees)
   const destinations = useDestinations(15_000, sees)

@@ -88,7 +88,7 @@ const useFacts = () => {
 
 type Facts = ReturnType<typeof useFacts>
 
-/** What comes between the key and the destination in production alone. */
+/** The step between key and destination that only production has. */
 const goingLive = (
   { hasProduct, hasReturnPage }: Facts,
   { can, mayManageOrganization, path }: ReturnType<typeof useWorkspace>
