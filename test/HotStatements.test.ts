@@ -53,7 +53,7 @@ onService()("the statement of requests", (it) => {
   })
 })
 
-layer(QueueBench.layer, { timeout: "60 seconds" })("the statements of the queue", (it) => {
+layer(QueueBench.layer)("the statements of the queue", (it) => {
   it.effect("store notifications with their events and deliveries", function* () {
     const { sql } = yield* QueueBench
     const [text] = sql`${batchSql(sql, { kind: "month", month: "2026-11", others: ["receipts_undated"] })}`.compile()

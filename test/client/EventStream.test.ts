@@ -3,7 +3,7 @@ import { FetchHttpClient } from "@effect/platform"
 import { expect } from "@effect/vitest"
 import { Chunk, Effect, Fiber, Redacted, Stream } from "effect"
 import { type EventStreamItem, eventStream } from "../../src/client/index.ts"
-import { cuttableLine } from "../harness/CuttableLine.ts"
+import { cuttingProxy } from "../harness/CuttingProxy.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { listening } from "../harness/Listening.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
@@ -25,7 +25,7 @@ onSharedService("the client's stream of events", (it) => {
     const { baseUrl } = yield* TestService
     const tenant = yield* makeTenant
     const pay = Effect.suspend(() => accepted(notify(notification(tenant.accountId))))
-    const line = yield* cuttableLine(baseUrl)
+    const line = yield* cuttingProxy(baseUrl)
     const options = { baseUrl: line.url, organizationId: tenant.id, apiKey: Redacted.make(tenant.key) }
     const { fiber, items, tags } = yield* collect({ ...options, types: ["payment.succeeded"] })
     yield* eventuallyTrue("it is connected", () => tags().includes("Connected"))

@@ -6,7 +6,7 @@ import { expectAccessiblePages, inBrowser, memberVisit, onConsole, open, settled
 import { BusyWorkspace } from "./EventPagesData.ts"
 
 onConsole(`the pages of events in the console${browserNote}`, (it) => {
-  it.layer(BusyWorkspace.layer, { timeout: "120 seconds" })((it) => {
+  it.layer(BusyWorkspace.layer)((it) => {
     inBrowser(it, "are accessible and fit, in light, in dark and on a phone", function* () {
       const { delivered, event, failed, shop, waiting } = yield* BusyWorkspace
       const own = `/sandbox/destinations/${shop}`

@@ -224,8 +224,7 @@ onConsole(`the console in a browser${browserNote}`, (it) => {
     })
     yield* eventually(
       "the chosen background",
-      Effect.promise(async () => ((await background()) === dark ? Option.some(dark) : Option.none())),
-      60_000
+      Effect.promise(async () => ((await background()) === dark ? Option.some(dark) : Option.none()))
     )
     yield* Effect.promise(async () => {
       expect(await page.evaluate("document.querySelector('meta[name=color-scheme]').content")).toBe("dark")

@@ -95,38 +95,40 @@ onSharedService("the console", (it) => {
   })
 })
 
-layer(TestService.layer({ console: false, roles: { api: true, worker: false } }), {
-  timeout: "60 seconds"
-})("a service without the console", (it) => {
-  it.effect("has nothing at its addresses, and mailed links open the service's own small pages", function* () {
-    const { request } = yield* TestService
-    for (const method of ["GET", "POST"]) {
-      expect((yield* request(method, "/console")).status).toBe(404)
-      expect((yield* request(method, "/console/sandbox")).status).toBe(404)
-    }
-    expect((yield* get("/")).text).not.toContain("console")
-    const page = yield* get("/identity/sign-in")
-    expect(page.status).toBe(200)
-    expect(page.text).toContain("<h1>Sign in</h1>")
-  })
-})
+layer(TestService.layer({ console: false, roles: { api: true, worker: false } }))(
+  "a service without the console",
+  (it) => {
+    it.effect("has nothing at its addresses, and mailed links open the service's own small pages", function* () {
+      const { request } = yield* TestService
+      for (const method of ["GET", "POST"]) {
+        expect((yield* request(method, "/console")).status).toBe(404)
+        expect((yield* request(method, "/console/sandbox")).status).toBe(404)
+      }
+      expect((yield* get("/")).text).not.toContain("console")
+      const page = yield* get("/identity/sign-in")
+      expect(page.status).toBe(200)
+      expect(page.text).toContain("<h1>Sign in</h1>")
+    })
+  }
+)
 
-layer(TestService.layer({ roles: { api: true, worker: false } }, "https://payments.example/pay/ments"), {
-  timeout: "60 seconds"
-})("a service below a path of a proxy", (it) => {
-  it.effect("has its console for others if the first who asks for it leaves before it is prepared", function* () {
-    const { baseUrl } = yield* TestService
-    // Bundling takes longer than this
-    yield* Effect.promise(() =>
-      fetch(`${baseUrl}/console`, { signal: AbortSignal.timeout(50) }).then(
-        () => expect.unreachable("the console was there at once"),
-        () => {}
+layer(TestService.layer({ roles: { api: true, worker: false } }, "https://payments.example/pay/ments"))(
+  "a service below a path of a proxy",
+  (it) => {
+    it.effect("has its console for others if the first who asks for it leaves before it is prepared", function* () {
+      const { baseUrl } = yield* TestService
+      // Bundling takes longer than this
+      yield* Effect.promise(() =>
+        fetch(`${baseUrl}/console`, { signal: AbortSignal.timeout(50) }).then(
+          () => expect.unreachable("the console was there at once"),
+          () => {}
+        )
       )
-    )
-    expect((yield* get("/console")).status).toBe(200)
-  })
+      expect((yield* get("/console")).status).toBe(200)
+    })
 
-  it.effect("names that path in the console's page", () =>
-    Effect.map(get("/console"), ({ text }) => expect(text).toContain('<base href="/pay/ments/console/">'))
-  )
-})
+    it.effect("names that path in the console's page", () =>
+      Effect.map(get("/console"), ({ text }) => expect(text).toContain('<base href="/pay/ments/console/">'))
+    )
+  }
+)

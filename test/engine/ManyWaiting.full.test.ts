@@ -20,7 +20,7 @@ const fill = Effect.fnUntraced(function* (endpointOf: string) {
   return endpoint
 })
 
-layer(QueueBench.layer, { timeout: "2 minutes" })(`a queue of ${many}`, (it) => {
+layer(QueueBench.layer)(`a queue of ${many}`, (it) => {
   it.effect(
     "is shared by two workers, if each waits for an endpoint of its own: one of each, none twice",
     function* () {

@@ -29,7 +29,7 @@ const openCipher: Cipher["Type"] = {
 
 const emptyBench = Effect.tap(QueueBench, ({ reset }) => reset)
 
-layer(QueueBench.layer, { timeout: "60 seconds" })("claim", (it) => {
+layer(QueueBench.layer)("claim", (it) => {
   it.effect("never takes more than its limit, also by a plan from when the queue was empty", function* () {
     const { makeEndpoint, queues, seed, sql } = yield* emptyBench
     const [queue] = queues
@@ -202,7 +202,7 @@ const lookInVain = ({ queues: [, queue] }: QueueBench["Type"]) =>
   )
 
 // Each on a database of its own: one that no other test has filled
-layer(QueueBench.layer, { timeout: "60 seconds" })("a young queue", (it) => {
+layer(QueueBench.layer)("a young queue", (it) => {
   it.effect("does not read the whole table, though nothing is known of it yet but that it was empty", function* () {
     const bench = yield* emptyBench
     const endpoint = yield* bench.makeEndpoint
@@ -212,7 +212,7 @@ layer(QueueBench.layer, { timeout: "60 seconds" })("a young queue", (it) => {
   })
 })
 
-layer(QueueBench.layer, { timeout: "60 seconds" })("a queue that was worked off", (it) => {
+layer(QueueBench.layer)("a queue that was worked off", (it) => {
   it.effect("does not read all that comes at once, though the day's deliveries are as many as before", function* () {
     const bench = yield* emptyBench
     const { sql } = bench
@@ -226,7 +226,7 @@ layer(QueueBench.layer, { timeout: "60 seconds" })("a queue that was worked off"
   })
 })
 
-layer(QueueBench.layer, { timeout: "60 seconds" })("a backlog", (it) => {
+layer(QueueBench.layer)("a backlog", (it) => {
   it.effect(
     "is recorded without a new entry in any index: each row finds room for its attempt where it is",
     function* () {
@@ -254,7 +254,7 @@ layer(QueueBench.layer, { timeout: "60 seconds" })("a backlog", (it) => {
   )
 })
 
-layer(QueueBench.layer, { timeout: "60 seconds" })("a lease", (it) => {
+layer(QueueBench.layer)("a lease", (it) => {
   it.effect("still belongs to its attempt after the table was rewritten, which moves all rows", function* () {
     const { delivery, makeEndpoint, queues, seed, sql } = yield* emptyBench
     const endpoint = yield* makeEndpoint
@@ -422,7 +422,7 @@ layer(QueueBench.layer, { timeout: "60 seconds" })("a lease", (it) => {
   })
 })
 
-layer(QueueBench.layer, { timeout: "60 seconds" })("a delivery", (it) => {
+layer(QueueBench.layer)("a delivery", (it) => {
   it.effect.each([
     { diedAt: "its attempt", numbers: [1, 2, 3, 4, 5, 6] },
     { diedAt: "its claim", numbers: [1] }
@@ -556,7 +556,7 @@ layer(QueueBench.layer, { timeout: "60 seconds" })("a delivery", (it) => {
   })
 })
 
-layer(QueueBench.layer, { timeout: "60 seconds" })("the secrets of a delivery", (it) => {
+layer(QueueBench.layer)("the secrets of a delivery", (it) => {
   it.effect(
     "are read once for all deliveries that are bound to one that was erased, which the current one signs",
     function* () {

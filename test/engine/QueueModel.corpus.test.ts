@@ -93,155 +93,151 @@ const claimInModel = (delivery: Modelled): boolean => {
   return true
 }
 
-layer(QueueBench.layer, { timeout: "60 seconds" })("the queue", (it) => {
-  it.effect(
-    "moves deliveries as the contract says, whatever workers do, lose and forget",
-    function* () {
-      const { makeEndpoint, queues, reset, seed, sql } = yield* QueueBench
+layer(QueueBench.layer)("the queue", (it) => {
+  it.effect("moves deliveries as the contract says, whatever workers do, lose and forget", function* () {
+    const { makeEndpoint, queues, reset, seed, sql } = yield* QueueBench
 
-      const run = Effect.fnUntraced(function* (happenings: ReadonlyArray<Happening>) {
-        yield* reset
-        const ids = [...(yield* seed(yield* makeEndpoint, { count: 2 })), ...(yield* seed(yield* makeEndpoint))]
-        const model = new Map(ids.map((id) => [id, queued()]))
-        const pick = <A>(from: ReadonlyArray<A>, index: number) => from[index % Math.max(1, from.length)]
-        let held: ReadonlyArray<ClaimedDelivery> = []
-        /** Those of which an abandoned attempt's outcome came to be known. */
-        const hasLate = new Set<Modelled["attempts"]>()
-        const drop = (claim: ClaimedDelivery) => {
-          held = held.filter((one) => one !== claim)
+    const run = Effect.fnUntraced(function* (happenings: ReadonlyArray<Happening>) {
+      yield* reset
+      const ids = [...(yield* seed(yield* makeEndpoint, { count: 2 })), ...(yield* seed(yield* makeEndpoint))]
+      const model = new Map(ids.map((id) => [id, queued()]))
+      const pick = <A>(from: ReadonlyArray<A>, index: number) => from[index % Math.max(1, from.length)]
+      let held: ReadonlyArray<ClaimedDelivery> = []
+      /** Those of which an abandoned attempt's outcome came to be known. */
+      const hasLate = new Set<Modelled["attempts"]>()
+      const drop = (claim: ClaimedDelivery) => {
+        held = held.filter((one) => one !== claim)
+      }
+
+      const claim = Effect.fnUntraced(function* (index: 0 | 1, dies: boolean) {
+        const claimed = yield* claimFrom(queues[index], idle)
+        const expected = [...model].filter(([, delivery]) => delivery.due && claimInModel(delivery))
+        expect(claimed.map(({ attempt, id, trigger }) => [id, attempt, trigger]).sort()).toEqual(
+          expected.map(([id, { count, trigger }]) => [id, count, trigger]).sort()
+        )
+        for (const one of claimed) {
+          const delivery = model.get(one.id)
+          if (delivery !== undefined) Object.assign(delivery, { lease: one.lease, confirmed: !dies })
         }
+        if (dies) yield* unconfirm(sql, claimed)
+        else held = [...held, ...claimed]
+      })
 
-        const claim = Effect.fnUntraced(function* (index: 0 | 1, dies: boolean) {
-          const claimed = yield* claimFrom(queues[index], idle)
-          const expected = [...model].filter(([, delivery]) => delivery.due && claimInModel(delivery))
-          expect(claimed.map(({ attempt, id, trigger }) => [id, attempt, trigger]).sort()).toEqual(
-            expected.map(([id, { count, trigger }]) => [id, count, trigger]).sort()
-          )
-          for (const one of claimed) {
-            const delivery = model.get(one.id)
-            if (delivery !== undefined) Object.assign(delivery, { lease: one.lease, confirmed: !dies })
-          }
-          if (dies) yield* unconfirm(sql, claimed)
-          else held = [...held, ...claimed]
-        })
-
-        const finish = Effect.fnUntraced(function* (one: ClaimedDelivery, answer: keyof typeof answers) {
-          const outcome = { ...answers[answer], durationMs: 1, retryAfter: null }
-          const next = yield* nextStep(one, outcome)
-          yield* queues[0].finish([{ delivery: one, startedAt: Date.now(), outcome, next }])
-          drop(one)
-          const delivery = model.get(one.id)
-          if (delivery === undefined) return
-          const known = delivery.attempts.get(one.attempt)
-          if (known === undefined || known[1] === "interrupted") {
-            delivery.attempts.set(one.attempt, [one.trigger, outcome.errorCode])
-          }
-          if (delivery.lease === one.lease) {
-            delivery.state = next.state
-            delivery.lease = null
-            delivery.due = false
-          } else if (known === undefined || known[1] === "interrupted") {
-            hasLate.add(delivery.attempts)
-            // Late, but the consumer has it: it is not sent again, and what is under way changes nothing
-            if (answer === "accepted") {
-              if (delivery.state === "queued") delivery.count = Math.max(...delivery.attempts.keys())
-              Object.assign(delivery, { state: "delivered", lease: null, due: false })
-            }
-          }
-          // Its outcome is listed, whatever became of the delivery meanwhile
-          if (delivery.state !== "queued") delivery.count = Math.max(delivery.count, one.attempt)
-        })
-
-        const release = Effect.fnUntraced(function* (one: ClaimedDelivery) {
-          yield* queues[1].release([one], Duration.minutes(1))
-          drop(one)
-          const delivery = model.get(one.id)
-          if (delivery?.lease !== one.lease) return
-          delivery.count -= 1
+      const finish = Effect.fnUntraced(function* (one: ClaimedDelivery, answer: keyof typeof answers) {
+        const outcome = { ...answers[answer], durationMs: 1, retryAfter: null }
+        const next = yield* nextStep(one, outcome)
+        yield* queues[0].finish([{ delivery: one, startedAt: Date.now(), outcome, next }])
+        drop(one)
+        const delivery = model.get(one.id)
+        if (delivery === undefined) return
+        const known = delivery.attempts.get(one.attempt)
+        if (known === undefined || known[1] === "interrupted") {
+          delivery.attempts.set(one.attempt, [one.trigger, outcome.errorCode])
+        }
+        if (delivery.lease === one.lease) {
+          delivery.state = next.state
           delivery.lease = null
           delivery.due = false
-        })
+        } else if (known === undefined || known[1] === "interrupted") {
+          hasLate.add(delivery.attempts)
+          // Late, but the consumer has it: it is not sent again, and what is under way changes nothing
+          if (answer === "accepted") {
+            if (delivery.state === "queued") delivery.count = Math.max(...delivery.attempts.keys())
+            Object.assign(delivery, { state: "delivered", lease: null, due: false })
+          }
+        }
+        // Its outcome is listed, whatever became of the delivery meanwhile
+        if (delivery.state !== "queued") delivery.count = Math.max(delivery.count, one.attempt)
+      })
 
-        const elapse = Effect.fnUntraced(function* (id: string) {
-          yield* sql`
+      const release = Effect.fnUntraced(function* (one: ClaimedDelivery) {
+        yield* queues[1].release([one], Duration.minutes(1))
+        drop(one)
+        const delivery = model.get(one.id)
+        if (delivery?.lease !== one.lease) return
+        delivery.count -= 1
+        delivery.lease = null
+        delivery.due = false
+      })
+
+      const elapse = Effect.fnUntraced(function* (id: string) {
+        yield* sql`
               UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '1 millisecond',
                 leased_until = CASE WHEN lease IS NOT NULL THEN now() - interval '1 millisecond' END
               WHERE id = ${id}`
-          const delivery = [...model].find(([known]) => known === id)?.[1]
-          if (delivery?.state === "queued") delivery.due = true
-        })
+        const delivery = [...model].find(([known]) => known === id)?.[1]
+        if (delivery?.state === "queued") delivery.due = true
+      })
 
-        const resend = Effect.fnUntraced(function* (id: string) {
-          const delivery = [...model].find(([known]) => known === id)?.[1]
-          if (delivery === undefined || delivery.state !== "failed" || delivery.count >= maxAttempts) return
-          yield* sql`
+      const resend = Effect.fnUntraced(function* (id: string) {
+        const delivery = [...model].find(([known]) => known === id)?.[1]
+        if (delivery === undefined || delivery.state !== "failed" || delivery.count >= maxAttempts) return
+        yield* sql`
               WITH requeued AS (
                 UPDATE payments.deliveries SET state = 'queued', finished_at = NULL
                 WHERE id = ${id} AND state = 'failed' RETURNING *
               ) ${enqueue(sql, "requeued", "manual")}`
-          Object.assign(delivery, { state: "queued", trigger: "manual", abandoned: 0, due: true })
-        })
+        Object.assign(delivery, { state: "queued", trigger: "manual", abandoned: 0, due: true })
+      })
 
-        const perform = (what: Happening): Effect.Effect<void, unknown> => {
-          switch (what.do) {
-            case "claim":
-              return claim(what.worker, what.dies)
-            case "elapse":
-            case "resend": {
-              const id = pick(ids, what.of)
-              return id === undefined ? Effect.void : what.do === "elapse" ? elapse(id) : resend(id)
-            }
-            case "finish":
-            case "release": {
-              const one = pick(held, what.claim)
-              if (one === undefined) return Effect.void
-              return what.do === "finish" ? finish(one, what.answer) : release(one)
-            }
+      const perform = (what: Happening): Effect.Effect<void, unknown> => {
+        switch (what.do) {
+          case "claim":
+            return claim(what.worker, what.dies)
+          case "elapse":
+          case "resend": {
+            const id = pick(ids, what.of)
+            return id === undefined ? Effect.void : what.do === "elapse" ? elapse(id) : resend(id)
+          }
+          case "finish":
+          case "release": {
+            const one = pick(held, what.claim)
+            if (one === undefined) return Effect.void
+            return what.do === "finish" ? finish(one, what.answer) : release(one)
           }
         }
+      }
 
-        const stored = sql<{ id: string; attempts: ReadonlyArray<readonly [number, string, string | null]> }>`
+      const stored = sql<{ id: string; attempts: ReadonlyArray<readonly [number, string, string | null]> }>`
             SELECT d.id, d.state, COALESCE(q.attempt_count, d.attempt_count) AS count, q.lease, COALESCE((
               SELECT json_agg(json_build_array(a.number, a.trigger, a.error_code) ORDER BY a.number)
               FROM unnest(d.attempts) a WHERE a.number IS NOT NULL), '[]') AS attempts
             FROM payments.deliveries d LEFT JOIN payments.delivery_queue q USING (organization_id, environment, id)
             WHERE (d.state = 'queued') = (q.id IS NOT NULL) ORDER BY d.id`
 
-        for (const what of happenings) {
-          yield* perform(what)
-          expect(yield* stored).toEqual(
-            [...model]
-              .map(([id, { attempts, count, lease, state }]) => ({
-                id,
-                state,
-                count,
-                lease,
-                attempts: [...attempts].sort(([a], [b]) => a - b).map(([number, rest]) => [number, ...rest])
-              }))
-              .sort((a, b) => (a.id < b.id ? -1 : 1))
-          )
-          for (const { attempts, state } of model.values()) {
-            const automatic = [...attempts.values()].filter(
-              ([trigger, errorCode]) => trigger === "automatic" && errorCode !== "interrupted"
-            )
-            // Of abandoned ones the outcome may come to be known later: they took none of the six
-            expect(automatic.length).toBeLessThanOrEqual(maxAutomaticAttempts + maxAbandoned - 1)
-            if (!hasLate.has(attempts)) expect(automatic.length).toBeLessThanOrEqual(maxAutomaticAttempts)
-            expect(state === "delivered").toBe([...attempts.values()].some(([, errorCode]) => errorCode === null))
-            expect(attempts.size).toBeLessThanOrEqual(maxAttempts)
-          }
-        }
-      })
-
-      yield* Effect.promise(() =>
-        fc.assert(
-          fc.asyncProperty(fc.array(happening, { minLength: 5, maxLength: 60, size: "max" }), (happenings) =>
-            Effect.runPromise(run(happenings))
-          ),
-          { numRuns: casesOf(25), endOnFailure: false, interruptAfterTimeLimit: 40_000 }
+      for (const what of happenings) {
+        yield* perform(what)
+        expect(yield* stored).toEqual(
+          [...model]
+            .map(([id, { attempts, count, lease, state }]) => ({
+              id,
+              state,
+              count,
+              lease,
+              attempts: [...attempts].sort(([a], [b]) => a - b).map(([number, rest]) => [number, ...rest])
+            }))
+            .sort((a, b) => (a.id < b.id ? -1 : 1))
         )
+        for (const { attempts, state } of model.values()) {
+          const automatic = [...attempts.values()].filter(
+            ([trigger, errorCode]) => trigger === "automatic" && errorCode !== "interrupted"
+          )
+          // Of abandoned ones the outcome may come to be known later: they took none of the six
+          expect(automatic.length).toBeLessThanOrEqual(maxAutomaticAttempts + maxAbandoned - 1)
+          if (!hasLate.has(attempts)) expect(automatic.length).toBeLessThanOrEqual(maxAutomaticAttempts)
+          expect(state === "delivered").toBe([...attempts.values()].some(([, errorCode]) => errorCode === null))
+          expect(attempts.size).toBeLessThanOrEqual(maxAttempts)
+        }
+      }
+    })
+
+    yield* Effect.promise(() =>
+      fc.assert(
+        fc.asyncProperty(fc.array(happening, { minLength: 5, maxLength: 60, size: "max" }), (happenings) =>
+          Effect.runPromise(run(happenings))
+        ),
+        { numRuns: casesOf(25), endOnFailure: false, interruptAfterTimeLimit: 40_000 }
       )
-    },
-    60_000
-  )
+    )
+  })
 })

@@ -1,23 +1,12 @@
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Exit, Redacted, Scope } from "effect"
-import { type EmbeddedPostgresError, startEmbeddedPostgres } from "../../src/platform/storage/EmbeddedPostgres.ts"
+import { startEmbeddedPostgres } from "../../src/platform/storage/EmbeddedPostgres.ts"
 import { eventuallyDone } from "../harness/Eventually.ts"
 import { databasePid, isAlive } from "../process/ServiceProcess.ts"
 
 /** A PostgreSQL of a test's own, durable as a production one, to which everything may be done. */
-export interface DatabaseServer {
-  /** Straight to the server, as its superuser. The port is the same after each start. */
-  readonly url: string
-  readonly port: number
-  readonly start: Effect.Effect<void, EmbeddedPostgresError>
-  /** A fast shutdown, as an operator's restart makes it: sessions are ended, what is committed is on the disk. */
-  readonly stop: Effect.Effect<void>
-  /** A crash: the server is killed. The next start recovers from the log. */
-  readonly crash: Effect.Effect<void>
-  /** Every process of the server stands still until the scope ends: connections stay open, and nobody answers. */
-  readonly freeze: Effect.Effect<unknown, never, Scope.Scope>
-}
+export type DatabaseServer = Effect.Effect.Success<ReturnType<typeof startDatabaseServer>>
 
 const childrenOf = (pid: number): Promise<ReadonlyArray<number>> =>
   readFile(`/proc/${pid}/task/${pid}/children`, "utf8").then((text) => text.split(" ").filter(Boolean).map(Number))
@@ -67,15 +56,16 @@ export const startDatabaseServer = Effect.fnUntraced(function* (directory: strin
     yield* close
   })
 
-  const freeze: DatabaseServer["freeze"] = Effect.flatMap(databasePid(directory), frozen)
-
-  const started: DatabaseServer = {
+  return {
+    /** Straight to the server, as its superuser. The port is the same after each start. */
     url: Redacted.value(url),
     port,
     start: Effect.asVoid(start),
+    /** A fast shutdown, as an operator's restart does it: sessions are ended, what is committed is on the disk. */
     stop: close,
+    /** The server is killed. The next start recovers from the log. */
     crash,
-    freeze
+    /** Every process of the server stands still until the scope ends: connections stay open, and nobody answers. */
+    freeze: Effect.flatMap(databasePid(directory), frozen)
   }
-  return started
 })

@@ -3,6 +3,7 @@ import { Effect, Option, Scope } from "effect"
 import { makeEmulator } from "../../src/emulator/Emulator.ts"
 import type { EmbeddedPostgresError } from "../../src/platform/storage/EmbeddedPostgres.ts"
 import { ask } from "../harness/Connection.ts"
+import { type CuttingProxy, cuttingProxy } from "../harness/CuttingProxy.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { requestTo } from "../harness/TestService.ts"
 import { integrator } from "../process/Integrator.ts"
@@ -14,7 +15,6 @@ import {
   startLimitMillis,
   stop
 } from "../process/ServiceProcess.ts"
-import { type CuttingProxy, cuttingProxy } from "./CuttingProxy.ts"
 import { type DatabaseServer, startDatabaseServer } from "./DatabaseServer.ts"
 
 export interface Running extends ServiceProcess {

@@ -1,9 +1,9 @@
 import { createServer, type ServerResponse } from "node:http"
 import { Effect } from "effect"
+import { cuttingProxy } from "../harness/CuttingProxy.ts"
 import { eventuallyDone } from "../harness/Eventually.ts"
 import { listening } from "../harness/Listening.ts"
 import { describe, expect, it } from "../harness/Tests.ts"
-import { cuttingProxy } from "./CuttingProxy.ts"
 import { allDelivered, expectTrueHistory, storedDeliveries } from "./History.ts"
 import { installation } from "./Installation.ts"
 import { makeProvider } from "./Provider.ts"
@@ -70,7 +70,7 @@ const confirmedWhileAway = Effect.fnUntraced(function* (again: (nth: number) => 
     "all in flight",
     Effect.sync(() => consumer.held() === deliveries)
   )
-  proxy.sever()
+  proxy.cut()
   consumer.confirm()
   return { consumer, proxy, service }
 })
@@ -79,7 +79,7 @@ describe("a worker whose database is away for longer than a lease, while its att
   it.scopedLive("records them before it claims anything, and sends none of them again", function* () {
     const { consumer, proxy, service } = yield* confirmedWhileAway(() => 409)
     yield* Effect.sleep(timeout + margin + 1000)
-    proxy.restore()
+    proxy.mend()
     yield* allDelivered(service)
 
     expect(consumer.again()).toBe(0)
@@ -100,7 +100,7 @@ describe("a worker whose database is away for longer than a lease, while its att
       Effect.map(recorded, ([row]) => row?.count === deliveries)
     )
     expect(new Set((yield* storedDeliveries(service)).map(({ state }) => state))).toEqual(new Set(["queued", "failed"]))
-    proxy.restore()
+    proxy.mend()
     yield* eventuallyDone(
       "all of them delivered, long before their next attempt",
       Effect.map(storedDeliveries(service), (all) => all.every(({ state }) => state === "delivered"))

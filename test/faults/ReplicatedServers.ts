@@ -5,27 +5,9 @@ import { copyCluster } from "../harness/Cluster.ts"
 import { ask } from "../harness/Connection.ts"
 import { eventuallyDone } from "../harness/Eventually.ts"
 import { placeCluster } from "../harness/TestDatabase.ts"
-import { type DatabaseServer, startDatabaseServer } from "./DatabaseServer.ts"
+import { startDatabaseServer } from "./DatabaseServer.ts"
 
-export interface ReplicatedServers {
-  readonly primary: DatabaseServer
-  readonly replica: DatabaseServer
-  /** Names both servers, the replica first: nothing may depend on the order. */
-  readonly url: string
-  /** Makes the replica the primary. The old one has to be gone, or frozen. */
-  readonly promote: Effect.Effect<void>
-  /** Asks whichever server is the primary by now. */
-  readonly query: <Row extends object>(
-    text: string,
-    values?: ReadonlyArray<unknown>
-  ) => Effect.Effect<ReadonlyArray<Row>>
-  /** The replica hears no more of the primary, which goes on. */
-  readonly fallBehind: Effect.Effect<void>
-  /** Starts the old primary again, after it was killed: as a standby that follows nobody, with all that it had. */
-  readonly leftBehind: Effect.Effect<void>
-  /** Waits until the replica has replayed all that the primary has. */
-  readonly caughtUp: Effect.Effect<void>
-}
+export type ReplicatedServers = Effect.Effect.Success<ReturnType<typeof startReplicatedServers>>
 
 /** A cluster with the schema: stopped, in `directory`/postgres. */
 const clusterIn = Effect.fnUntraced(function* (directory: string) {
@@ -113,16 +95,22 @@ export const startReplicatedServers = Effect.fnUntraced(function* (
     Effect.orDie(primary.start)
   )
   const both = new URL(primary.url)
-  const servers: ReplicatedServers = {
+  return {
     primary,
     replica,
+    /** Names both servers, the replica first: nothing may depend on the order. */
     url: primary.url.replace(both.host, `127.0.0.1:${replica.port},${both.host}`),
+    /** Makes the replica the primary. The old one has to be gone, or frozen. */
     promote,
-    query: (text, values) => Effect.suspend(() => ask(isPromoted ? replica.url : primary.url, text, values)),
+    /** Asks whichever server is the primary by now. */
+    query: <Row extends object>(text: string, values?: ReadonlyArray<unknown>) =>
+      Effect.suspend(() => ask<Row>(isPromoted ? replica.url : primary.url, text, values)),
+    /** The replica hears no more of the primary, which goes on. */
     fallBehind,
+    /** Starts the old primary again, after it was killed: as a standby that follows nobody, with all that it had. */
     leftBehind,
+    /** Waits until the replica has replayed all that the primary has. */
     caughtUp
   }
-  return servers
   // A server that a test kills would say so
 }, Logger.withMinimumLogLevel(LogLevel.None))

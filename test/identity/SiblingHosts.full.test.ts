@@ -19,10 +19,7 @@ const startBesideOthers = Effect.gen(function* () {
   return yield* Effect.promise(() => startForWorker(settings, `http://payments.${domain}:${port}`))
 })
 
-const besideOthers = layer(
-  Layer.mergeAll(TestService.sharing(startBesideOthers), TestMailbox.shared, Chromium.shared),
-  { timeout: "120 seconds" }
-)
+const besideOthers = layer(Layer.mergeAll(TestService.sharing(startBesideOthers), TestMailbox.shared, Chromium.shared))
 
 /** The URL of another host of the domain, which sets these cookies in every browser that opens it. */
 const neighbour = (cookies: ReadonlyArray<string>) =>

@@ -508,7 +508,7 @@ const traced = Layer.unwrapEffect(
   )
 )
 
-layer(traced, { timeout: "60 seconds" })("traces of signing in", (it) => {
+layer(traced)("traces of signing in", (it) => {
   it.effect("hold neither the link's token nor the session's", function* () {
     const { request } = yield* TestService
     const token = yield* mailedToken(newEmail())

@@ -57,7 +57,7 @@ const notifyIn = Effect.fnUntraced(function* (traceId: string, sampled: boolean,
   return { answer, id, deliveries, spans: spans.filter((span) => span.traceId === traceId) }
 })
 
-layer(service, { timeout: "60 seconds" })("a notification", (it) => {
+layer(service)("a notification", (it) => {
   it.effect(
     "has the provider's event id on each line of the log, at the usual level only if it was not taken",
     function* () {

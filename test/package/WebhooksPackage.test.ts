@@ -163,38 +163,35 @@ onService()("the package of the consumer's kit", (it) => {
     expect(production.output.stderr).toMatch(/refused, wrong_environment: .*Check `livemode`/)
   })
 
-  it.effect(
-    "type-checks in a strict project, with the guides' receiver and recipe",
-    () =>
-      Effect.promise(async () => {
-        for (const name of ["@types/node", "@types/pg", "pg-types", "pg-protocol"])
-          link(name, join(project, "node_modules"))
-        const strict = { strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true }
-        for (const [module, moduleResolution] of [
-          // Where modules can't be required: its types for CommonJS
-          ["Node16", "Node16"],
-          ["ESNext", "Bundler"]
-        ]) {
-          const compilerOptions = { ...strict, module, moduleResolution, noEmit: true, allowJs: true, checkJs: true }
-          const config = { target: "ES2022", lib: ["ES2022"], types: ["node"], skipLibCheck: false, ...compilerOptions }
-          writeFileSync(
-            join(project, "tsconfig.json"),
-            JSON.stringify({ compilerOptions: config, include: ["receiver.mjs", "orders.ts", "common.cts"] })
-          )
-          const used = "isKnownWebhookEvent(verifyWebhook({ secret: '', header: '', body: '' }))"
-          writeFileSync(
-            join(project, "common.cts"),
-            `import { isKnownWebhookEvent, verifyWebhook } from "connected-payments-webhooks"\nexport const known: boolean = ${used}\n`
-          )
-          cpSync(join(examples, "orders.ts"), join(project, "orders.ts"))
-          writeFileSync(join(project, "receiver.mjs"), receiver)
-          const compiler = join(root, "node_modules/typescript/bin/tsc")
-          const checked = await run(process.execPath, [compiler, "--singleThreaded"], { cwd: project }).catch((error) =>
-            Object(error)
-          )
-          expect(String(checked.stdout)).toBe("")
-        }
-      }),
-    60_000
+  it.effect("type-checks in a strict project, with the guides' receiver and recipe", () =>
+    Effect.promise(async () => {
+      for (const name of ["@types/node", "@types/pg", "pg-types", "pg-protocol"])
+        link(name, join(project, "node_modules"))
+      const strict = { strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true }
+      for (const [module, moduleResolution] of [
+        // Where modules can't be required: its types for CommonJS
+        ["Node16", "Node16"],
+        ["ESNext", "Bundler"]
+      ]) {
+        const compilerOptions = { ...strict, module, moduleResolution, noEmit: true, allowJs: true, checkJs: true }
+        const config = { target: "ES2022", lib: ["ES2022"], types: ["node"], skipLibCheck: false, ...compilerOptions }
+        writeFileSync(
+          join(project, "tsconfig.json"),
+          JSON.stringify({ compilerOptions: config, include: ["receiver.mjs", "orders.ts", "common.cts"] })
+        )
+        const used = "isKnownWebhookEvent(verifyWebhook({ secret: '', header: '', body: '' }))"
+        writeFileSync(
+          join(project, "common.cts"),
+          `import { isKnownWebhookEvent, verifyWebhook } from "connected-payments-webhooks"\nexport const known: boolean = ${used}\n`
+        )
+        cpSync(join(examples, "orders.ts"), join(project, "orders.ts"))
+        writeFileSync(join(project, "receiver.mjs"), receiver)
+        const compiler = join(root, "node_modules/typescript/bin/tsc")
+        const checked = await run(process.execPath, [compiler, "--singleThreaded"], { cwd: project }).catch((error) =>
+          Object(error)
+        )
+        expect(String(checked.stdout)).toBe("")
+      }
+    })
   )
 })

@@ -54,7 +54,7 @@ const writing = (method: string, path: string, body: unknown, behaviour: Behavio
 
 const price = replying(200, { id: "price_new", object: "price" })
 
-layer(ScriptedService.layer(), { timeout: "60 seconds" })("a refused step", (it) => {
+layer(ScriptedService.layer())("a refused step", (it) => {
   it.effect("of a product's change takes the new price out of sale, and names the caller's field", function* () {
     const { answer, calls } = yield* writing(
       "PATCH",

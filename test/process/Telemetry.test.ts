@@ -292,8 +292,7 @@ describe("a process in production", () => {
       `the service serves: ${service.output.stderr}`,
       () =>
         service.output.stdout.includes(`Serving https://payments.example on 127.0.0.1:${port}`) ||
-        service.child.exitCode !== null,
-      240_000
+        service.child.exitCode !== null
     )
     const answer = yield* requestTo(`http://127.0.0.1:${port}`)("GET", "/identity/session?canary=canary")
     yield* stop(service, "SIGTERM")

@@ -98,7 +98,7 @@ const expectOneEffect = (answers: ReadonlyArray<Answer>) => {
   for (const answer of answers) if (answer.status !== 200) expectFailure(answer, inProgress)
 }
 
-layer(Installed.layer, { timeout: "120 seconds" })("two processes", (it) => {
+layer(Installed.layer)("two processes", (it) => {
   it.effect("together let 600 requests of a key through, not 1200", function* () {
     const { processes } = yield* Installed
     const { text: key } = yield* newKey

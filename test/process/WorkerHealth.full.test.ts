@@ -1,7 +1,7 @@
 import { once } from "node:events"
 import { connect } from "node:net"
 import { Effect, Redacted } from "effect"
-import { cuttableLine } from "../harness/CuttableLine.ts"
+import { cuttingProxy } from "../harness/CuttingProxy.ts"
 import { eventuallyIs } from "../harness/Eventually.ts"
 import { program } from "../harness/Program.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
@@ -70,7 +70,7 @@ describe("a process that is only a worker", () => {
 
   it.scopedLive("serves its health alone: ready while it claims, alive but not ready without a database", function* () {
     const { url } = yield* createMigratedDatabase
-    const line = yield* cuttableLine(Redacted.value(url).replace(/^postgres\w*:/, "http:"))
+    const line = yield* cuttingProxy(Redacted.value(url))
     const through = new URL(Redacted.value(url))
     through.port = new URL(line.url).port
     const worker = yield* startService(

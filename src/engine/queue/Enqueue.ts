@@ -1,6 +1,7 @@
 import type { SqlClient, Statement } from "@effect/sql"
-import { Context, Effect, Layer, type Scope } from "effect"
+import { Effect } from "effect"
 import { type DeliveryId, deliveryId, type EndpointId } from "../../platform/kit/Ids.ts"
+import { service } from "../../platform/kit/Service.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 
 /** What triggered an attempt: the service, or a re-send. */
@@ -135,27 +136,22 @@ export interface Recipient {
  * wake-up and the claim, so the consumer gets the event one round trip sooner. Without such a worker, or without room,
  * they wait in the queue until any worker claims them.
  */
-export class LocalHandOff extends Context.Tag("connected-payments/engine/LocalHandOff")<
-  LocalHandOff,
-  {
-    /** Registers a worker for new deliveries until the scope ends; the one registered last gets them. */
-    readonly register: (recipient: Recipient) => Effect.Effect<void, never, Scope.Scope>
-    /** Must be called before each statement that stores deliveries. */
-    readonly begin: () => HandOff
-  }
->() {
-  static readonly layer: Layer.Layer<LocalHandOff> = Layer.sync(LocalHandOff, () => {
+export class LocalHandOff extends service<LocalHandOff>()(
+  "connected-payments/engine/LocalHandOff",
+  Effect.sync(() => {
     const recipients: Array<Recipient> = []
     return {
-      register: (recipient) =>
+      /** Registers a worker for new deliveries until the scope ends; the one registered last gets them. */
+      register: (recipient: Recipient) =>
         Effect.acquireRelease(
           Effect.sync(() => void recipients.push(recipient)),
           () => Effect.sync(() => void recipients.splice(recipients.indexOf(recipient), 1))
         ),
+      /** Must be called before each statement that stores deliveries. */
       begin: () => new HandOff(recipients.at(-1) ?? null)
     }
   })
-}
+) {}
 
 /** The hand-over of one statement's deliveries, ended by `settle` or `cancel`. */
 export class HandOff {

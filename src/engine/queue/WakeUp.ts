@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
-import { Context, Effect, type Fiber, Layer, Queue as Mailbox, Option, Schedule } from "effect"
+import { Effect, type Fiber, Queue as Mailbox, Option, Schedule } from "effect"
+import { service } from "../../platform/kit/Service.ts"
 import { ownClients, SessionOptions } from "../../platform/storage/Database.ts"
 import { addressOf, listenOn, settingsOf } from "../../platform/storage/Listener.ts"
 import { schemaOf } from "../../platform/storage/Schema.ts"
@@ -78,61 +79,53 @@ const reconnect = Schedule.exponential("50 millis").pipe(
  * Wakes the workers of all processes when deliveries were stored. Only a hint, which may be lost: workers also poll for
  * due deliveries.
  */
-export class WakeUp extends Context.Tag("connected-payments/engine/WakeUp")<
-  WakeUp,
-  {
-    /**
-     * Must be called after the commit; returns at once. If this process's own worker is waiting, and so has room, only
-     * it is woken; otherwise the other processes are notified.
-     */
-    readonly announce: Effect.Effect<void>
-    /**
-     * Waits until an announcement since the last call, in any process, or until one may have been missed while the
-     * connection was down.
-     */
-    readonly await: Effect.Effect<void>
-  }
->() {
-  static readonly layer: Layer.Layer<WakeUp, never, PgClient.PgClient | SqlClient.SqlClient> = Layer.scoped(
-    WakeUp,
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const channel = channelOf(sql)
-      const pg = yield* PgClient.PgClient
-      const sessions = yield* Effect.serviceOption(SessionOptions)
-      const ownName = crypto.randomUUID()
-      const outgoing = yield* Mailbox.sliding<void>(1)
-      const incoming = new Signal()
+export class WakeUp extends service<WakeUp>()(
+  "connected-payments/engine/WakeUp",
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const channel = channelOf(sql)
+    const pg = yield* PgClient.PgClient
+    const sessions = yield* Effect.serviceOption(SessionOptions)
+    const ownName = crypto.randomUUID()
+    const outgoing = yield* Mailbox.sliding<void>(1)
+    const incoming = new Signal()
 
-      yield* Mailbox.take(outgoing).pipe(
-        Effect.zipRight(sql`SELECT pg_notify(${channel}, ${ownName})`),
-        Effect.catchAll((error) => Effect.logDebug("The wake-up could not be sent; workers poll", error)),
-        Effect.zipRight(Effect.sleep(gatherFor)),
-        Effect.withTracerEnabled(false),
-        Effect.forever,
-        Effect.forkScoped
-      )
-      const address = Option.match(sessions, { onNone: () => settingsOf(pg.config), onSome: addressOf })
-      yield* listenOn(address, yield* ownClients, channel, {
-        onListening: () => incoming.raise(),
-        onNotification: (sender) => {
-          if (sender !== ownName) incoming.raise()
-        }
-      }).pipe(
-        Effect.tapError((error) => Effect.logDebug("Wake-ups can't be heard; workers poll", error)),
-        Effect.retry(reconnect),
-        Effect.withTracerEnabled(false),
-        Effect.forkScoped
-      )
-
-      return {
-        announce: Effect.suspend(() => {
-          const { isAwaited } = incoming
-          incoming.raise()
-          return isAwaited ? Effect.void : Effect.asVoid(Mailbox.offer(outgoing, undefined))
-        }),
-        await: incoming.wait()
+    yield* Mailbox.take(outgoing).pipe(
+      Effect.zipRight(sql`SELECT pg_notify(${channel}, ${ownName})`),
+      Effect.catchAll((error) => Effect.logDebug("The wake-up could not be sent; workers poll", error)),
+      Effect.zipRight(Effect.sleep(gatherFor)),
+      Effect.withTracerEnabled(false),
+      Effect.forever,
+      Effect.forkScoped
+    )
+    const address = Option.match(sessions, { onNone: () => settingsOf(pg.config), onSome: addressOf })
+    yield* listenOn(address, yield* ownClients, channel, {
+      onListening: () => incoming.raise(),
+      onNotification: (sender) => {
+        if (sender !== ownName) incoming.raise()
       }
-    })
-  )
-}
+    }).pipe(
+      Effect.tapError((error) => Effect.logDebug("Wake-ups can't be heard; workers poll", error)),
+      Effect.retry(reconnect),
+      Effect.withTracerEnabled(false),
+      Effect.forkScoped
+    )
+
+    return {
+      /**
+       * Must be called after the commit; returns at once. If this process's own worker is waiting, and so has room, only
+       * it is woken; otherwise the other processes are notified.
+       */
+      announce: Effect.suspend(() => {
+        const { isAwaited } = incoming
+        incoming.raise()
+        return isAwaited ? Effect.void : Effect.asVoid(Mailbox.offer(outgoing, undefined))
+      }),
+      /**
+       * Waits until an announcement since the last call, in any process, or until one may have been missed while the
+       * connection was down.
+       */
+      await: incoming.wait()
+    }
+  })
+) {}

@@ -1,5 +1,6 @@
 import { performance } from "node:perf_hooks"
-import { Context, Effect, Layer, type Scope } from "effect"
+import { Effect } from "effect"
+import { service } from "../../platform/kit/Service.ts"
 
 /**
  * How long a bounded step of a loop may take, in milliseconds: two statements, each with its wait for a connection.
@@ -57,27 +58,17 @@ export interface WorkerState {
  * progress. A worker is stuck if its claims, records or attempts have not advanced for longer than all their time
  * limits together.
  */
-export class WorkerLife extends Context.Tag("connected-payments/engine/WorkerLife")<
-  WorkerLife,
-  {
-    readonly state: () => WorkerState | undefined
-    readonly register: (look: (now: number) => WorkerState) => Effect.Effect<void, never, Scope.Scope>
-  }
->() {
-  static readonly layer: Layer.Layer<WorkerLife> = Layer.sync(WorkerLife, () => {
-    let registered: ((now: number) => WorkerState) | undefined
+export class WorkerLife extends service<WorkerLife>()(
+  "connected-payments/engine/WorkerLife",
+  Effect.sync(() => {
+    const registered: Array<(now: number) => WorkerState> = []
     return {
-      state: () => registered?.(performance.now()),
-      register: (look) =>
+      state: () => registered.at(-1)?.(performance.now()),
+      register: (look: (now: number) => WorkerState) =>
         Effect.acquireRelease(
-          Effect.sync(() => {
-            registered = look
-          }),
-          () =>
-            Effect.sync(() => {
-              registered = undefined
-            })
+          Effect.sync(() => void registered.push(look)),
+          () => Effect.sync(() => void registered.splice(registered.indexOf(look), 1))
         )
     }
   })
-}
+) {}

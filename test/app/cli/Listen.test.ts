@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import { Webhook } from "standardwebhooks"
 import { verifyWebhook } from "../../../src/webhooks/index.ts"
 import { makeConsumer } from "../../harness/Consumer.ts"
-import { cuttableLine } from "../../harness/CuttableLine.ts"
+import { cuttingProxy } from "../../harness/CuttingProxy.ts"
 import { eventually, eventuallyTrue } from "../../harness/Eventually.ts"
 import { onSharedService, TestService } from "../../harness/TestService.ts"
 import { accepted, makeTenant, notification, notify, type Tenant, unlink } from "../../inbound/Notifications.ts"
@@ -20,7 +20,7 @@ onSharedService("connected-payments listen", (it) => {
       const { baseUrl } = yield* TestService
       const tenant = yield* makeTenant
       const consumer = yield* makeConsumer
-      const line = yield* cuttableLine(baseUrl)
+      const line = yield* cuttingProxy(baseUrl)
       const listening = yield* startCli(
         { [variable]: tenant.key },
         "listen",

@@ -41,8 +41,7 @@ describe("a service on local defaults", () => {
             Effect.tryPromise(() => readFile(join(directory, "local.json"), "utf8")),
             Schema.decode(LocalFile)
           )
-        ),
-        240_000
+        )
       )
       const id = local.organizationId
       const made = yield* cli(

@@ -170,8 +170,7 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
         yield* sql`SELECT 1 FROM payments.endpoint_secrets WHERE id = ${ids.toSorted().at(-1) ?? ""} FOR UPDATE`
         yield* eventually(
           "some secrets are moved",
-          Effect.map(underKeys, ({ next = 0 }) => Option.filter(Option.some(next), (count) => count > 0)),
-          240_000
+          Effect.map(underKeys, ({ next = 0 }) => Option.filter(Option.some(next), (count) => count > 0))
         )
         const exited = once(child, "exit")
         child.kill("SIGKILL")
@@ -246,8 +245,7 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
     })
     yield* eventually(
       "its last word",
-      Effect.sync(() => Option.liftPredicate(told, (text) => text.includes("Not everything"))),
-      240_000
+      Effect.sync(() => Option.liftPredicate(told, (text) => text.includes("Not everything")))
     )
     // Until it ends, or waits for its reader
     yield* Effect.promise(() => Promise.race([exited, sleep(1000)]))

@@ -67,7 +67,7 @@ const shipped = (tenant: Tenant, id: string): OutboundEvent => ({
 /** Nobody listens there: what is only counted need not arrive. */
 const nowhere = "http://127.0.0.1:9/hook"
 
-layer(suite, { timeout: "60 seconds" })("a team's own events", (it) => {
+layer(suite)("a team's own events", (it) => {
   it.scoped("have ids of their own in each organization, under the same id of the team", function* () {
     const outbound = yield* OutboundEvents
     const one = yield* outbound.publish(shipped(yield* newTenant, "shared"))

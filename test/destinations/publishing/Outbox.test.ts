@@ -52,7 +52,7 @@ const waiting = (organizationId: string) =>
       SELECT id, refusal FROM payments.outbox WHERE organization_id = ${organizationId} ORDER BY place`
   )
 
-layer(suite, { timeout: "60 seconds" })("an event published by SQL", (it) => {
+layer(suite)("an event published by SQL", (it) => {
   it.scoped("is delivered once its transaction has committed, and never if that was rolled back", function* () {
     const sql = yield* SqlClient.SqlClient
     const { consumer, organizationId } = yield* subscribed

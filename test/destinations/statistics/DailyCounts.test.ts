@@ -27,7 +27,7 @@ import {
   unsettled
 } from "./CountBench.ts"
 
-layer(Bench.layer, { timeout: "60 seconds" })("the counts by day", (it) => {
+layer(Bench.layer)("the counts by day", (it) => {
   it.effect("are those of what is stored, by tenant, environment, day, currency and endpoint", function* () {
     yield* empty
     const now = yield* timeNow

@@ -25,7 +25,7 @@ const read = (images: ImageStore["Type"], name: ImageName) =>
   )
 
 const conforms = (name: string, store: Layer.Layer<ImageStore>) =>
-  layer(store, { timeout: "60 seconds" })(`images in ${name}`, (it) => {
+  layer(store)(`images in ${name}`, (it) => {
     it.effect("come back byte for byte, in each format", function* () {
       const images = yield* ImageStore
       for (const [bytes, format] of [

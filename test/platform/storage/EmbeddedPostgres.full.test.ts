@@ -45,7 +45,7 @@ class Fresh extends Context.Tag("test/Fresh")<Fresh, EmbeddedPostgres & { readon
   )
 }
 
-layer(Fresh.layer, { timeout: "60 seconds" })("the first start", (it) => {
+layer(Fresh.layer)("the first start", (it) => {
   it.scoped("offers a database of its own that is durable unless told otherwise", function* () {
     const { port, url } = yield* Fresh
     const rows = yield* ask(

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, vi } from "vitest"
 import { readDatabaseUrl } from "../../../src/platform/settings/DatabaseUrl.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { Hosts } from "../../../src/platform/storage/Hosts.ts"
-import { cuttableLine } from "../../harness/CuttableLine.ts"
+import { cuttingProxy } from "../../harness/CuttingProxy.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { listening } from "../../harness/Listening.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
@@ -43,7 +43,7 @@ describe("a pool of connections", () => {
 
   it.scopedLive("is cut from a server that falls silent as soon as another one has taken its place", function* () {
     const { url } = yield* createTestDatabase()
-    const [line, other] = [yield* cuttableLine(Redacted.value(url)), yield* cuttableLine(Redacted.value(url))]
+    const [line, other] = [yield* cuttingProxy(Redacted.value(url)), yield* cuttingProxy(Redacted.value(url))]
     other.cut()
     const both = `${new URL(line.url).host},${new URL(other.url).host}`
     const sql = yield* connect(Redacted.value(url).replace(new URL(Redacted.value(url)).host, both))
@@ -58,7 +58,7 @@ describe("a pool of connections", () => {
 
   it.scopedLive("is cut from a server that falls silent before the watch has reached it", function* () {
     const { url } = yield* createTestDatabase()
-    const [line, other] = [yield* cuttableLine(Redacted.value(url)), yield* cuttableLine(Redacted.value(url))]
+    const [line, other] = [yield* cuttingProxy(Redacted.value(url)), yield* cuttingProxy(Redacted.value(url))]
     other.cut()
     const both = `${new URL(line.url).host},${new URL(other.url).host}`
     const target = yield* readDatabaseUrl(Redacted.value(url).replace(new URL(Redacted.value(url)).host, both), "write")

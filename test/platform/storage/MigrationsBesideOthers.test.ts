@@ -61,30 +61,26 @@ describe("a migration", () => {
     yield* migrateAsProcess(database)
   })
 
-  it.scopedLive(
-    "ends with its process, also while it waits for somebody's long transaction",
-    function* () {
-      const database = yield* createMigratedDatabase
-      const sql = yield* connect(database)
-      const reader = yield* readOn(yield* connect(database), "payments.provider_accounts")
-      const migrating = yield* Effect.fork(migrateAsProcess(database, next))
-      yield* waitsForLock(sql, "the migration", "%ALTER TABLE payments.provider_accounts%")
-      const ended = yield* Effect.timeoutOption(Effect.disconnect(Fiber.interrupt(migrating)), "50 seconds")
-      expect(Option.isSome(ended)).toBe(true)
-      yield* eventually(
-        "the end of its statements",
-        Effect.map(
-          sql`
+  it.scopedLive("ends with its process, also while it waits for somebody's long transaction", function* () {
+    const database = yield* createMigratedDatabase
+    const sql = yield* connect(database)
+    const reader = yield* readOn(yield* connect(database), "payments.provider_accounts")
+    const migrating = yield* Effect.fork(migrateAsProcess(database, next))
+    yield* waitsForLock(sql, "the migration", "%ALTER TABLE payments.provider_accounts%")
+    const ended = yield* Effect.timeoutOption(Effect.disconnect(Fiber.interrupt(migrating)), "50 seconds")
+    expect(Option.isSome(ended)).toBe(true)
+    yield* eventually(
+      "the end of its statements",
+      Effect.map(
+        sql`
               SELECT 1 FROM pg_stat_activity
               WHERE datname = current_database() AND state = 'active' AND query LIKE '%ALTER TABLE%'
                 AND pid <> pg_backend_pid()`,
-          (left) => Option.liftPredicate(left, ({ length }) => length === 0)
-        )
+        (left) => Option.liftPredicate(left, ({ length }) => length === 0)
       )
-      yield* reader.end
-      yield* migrateAsProcess(database, next)
-      expect(yield* sql`SELECT note FROM payments.provider_accounts`).toEqual([])
-    },
-    120_000
-  )
+    )
+    yield* reader.end
+    yield* migrateAsProcess(database, next)
+    expect(yield* sql`SELECT note FROM payments.provider_accounts`).toEqual([])
+  })
 })

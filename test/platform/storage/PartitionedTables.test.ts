@@ -32,7 +32,7 @@ const tables = {
   }
 } as const
 
-layer(QueueBench.layer, { timeout: "60 seconds" })("on hash partitions", (it) => {
+layer(QueueBench.layer)("on hash partitions", (it) => {
   it.scoped("what removes old rows removes those and no others", function* () {
     const { makeEndpoint, sql } = yield* QueueBench
     const { organizationId } = yield* makeEndpoint

@@ -37,52 +37,48 @@ const readsReplica = <A, E, R>({ replica }: ReplicatedServers, effect: Effect.Ef
 
 const onReplica = (servers: ReplicatedServers, statement: string) => ask(servers.replica.url, statement)
 
-layer(Servers.layer, { timeout: "60 seconds" })("lists with a read replica", (it) => {
-  it.scoped(
-    "say what has been answered before, whether the replica works, is late or has stopped",
-    function* () {
-      const servers = yield* Servers
-      const service = yield* serviceOn({ url: servers.url, readUrl: servers.replica.url })
-      const endpointId = yield* service.subscribe((yield* makeReceiver(new Randomness(), 5)).url("orders"))
-      const provider = makeProvider(service, new Randomness())
+layer(Servers.layer)("lists with a read replica", (it) => {
+  it.scoped("say what has been answered before, whether the replica works, is late or has stopped", function* () {
+    const servers = yield* Servers
+    const service = yield* serviceOn({ url: servers.url, readUrl: servers.replica.url })
+    const endpointId = yield* service.subscribe((yield* makeReceiver(new Randomness(), 5)).url("orders"))
+    const provider = makeProvider(service, new Randomness())
 
-      /** What was confirmed a moment ago is in each list. */
-      const expectOwnWrites = Effect.gen(function* () {
-        yield* provider.notify
-        const count = provider.confirmed.size
-        for (const list of ["/events", "/deliveries", `/endpoints/${endpointId}/deliveries`]) {
-          const { json, status, text } = yield* service.get(`${list}?limit=100`)
-          expect([list, status, text]).toEqual([list, 200, text])
-          expect([list, Array.isArray(json["data"]) ? json["data"].length : text]).toEqual([list, count])
-        }
-        expect((yield* service.get("/statistics")).status).toBe(200)
-        expect((yield* service.get("/audit-log")).status).toBe(200)
-      })
-      const usedAgain = eventuallyDone("reads on the replica", readsReplica(servers, service.get("/events")))
+    /** What was confirmed a moment ago is in each list. */
+    const expectOwnWrites = Effect.gen(function* () {
+      yield* provider.notify
+      const count = provider.confirmed.size
+      for (const list of ["/events", "/deliveries", `/endpoints/${endpointId}/deliveries`]) {
+        const { json, status, text } = yield* service.get(`${list}?limit=100`)
+        expect([list, status, text]).toEqual([list, 200, text])
+        expect([list, Array.isArray(json["data"]) ? json["data"].length : text]).toEqual([list, count])
+      }
+      expect((yield* service.get("/statistics")).status).toBe(200)
+      expect((yield* service.get("/audit-log")).status).toBe(200)
+    })
+    const usedAgain = eventuallyDone("reads on the replica", readsReplica(servers, service.get("/events")))
 
-      yield* usedAgain
-      yield* expectOwnWrites
-      // Nothing that decides anything asks it
-      expect(yield* readsReplica(servers, service.get("/endpoints"))).toBe(false)
+    yield* usedAgain
+    yield* expectOwnWrites
+    // Nothing that decides anything asks it
+    expect(yield* readsReplica(servers, service.get("/endpoints"))).toBe(false)
 
-      // Late, always: it would show an event only when the list has been answered long since
-      yield* onReplica(servers, "ALTER SYSTEM SET recovery_min_apply_delay = '1s'")
-      yield* onReplica(servers, "SELECT pg_reload_conf()")
-      yield* Effect.repeatN(expectOwnWrites, 3)
-      yield* onReplica(servers, "ALTER SYSTEM RESET recovery_min_apply_delay")
-      yield* onReplica(servers, "SELECT pg_reload_conf()")
-      yield* usedAgain
+    // Late, always: it would show an event only when the list has been answered long since
+    yield* onReplica(servers, "ALTER SYSTEM SET recovery_min_apply_delay = '1s'")
+    yield* onReplica(servers, "SELECT pg_reload_conf()")
+    yield* Effect.repeatN(expectOwnWrites, 3)
+    yield* onReplica(servers, "ALTER SYSTEM RESET recovery_min_apply_delay")
+    yield* onReplica(servers, "SELECT pg_reload_conf()")
+    yield* usedAgain
 
-      // Not at all, for a while
-      yield* onReplica(servers, "SELECT pg_wal_replay_pause()")
-      yield* Effect.repeatN(expectOwnWrites, 3)
-      yield* onReplica(servers, "SELECT pg_wal_replay_resume()")
-      yield* usedAgain
-      yield* expectOwnWrites
-      expect(service.log.filter(({ text }) => text.includes("The read replica is not used")).length).toBeGreaterThan(1)
-    },
-    { timeout: 120_000 }
-  )
+    // Not at all, for a while
+    yield* onReplica(servers, "SELECT pg_wal_replay_pause()")
+    yield* Effect.repeatN(expectOwnWrites, 3)
+    yield* onReplica(servers, "SELECT pg_wal_replay_resume()")
+    yield* usedAgain
+    yield* expectOwnWrites
+    expect(service.log.filter(({ text }) => text.includes("The read replica is not used")).length).toBeGreaterThan(1)
+  })
 
   it.scoped(
     "need no more than an ordinary role, change nothing, and stay in the transaction that they are part of",
@@ -108,37 +104,32 @@ layer(Servers.layer, { timeout: "60 seconds" })("lists with a read replica", (it
       expect(yield* sql.withTransaction(prefer(isOnStandby))).toBe(false)
       expect(sqlState(yield* Effect.flip(prefer(sql`INSERT INTO ordinary.notes VALUES (2)`)))).toBe("25006")
       expect(yield* sql`SELECT note FROM ordinary.notes`).toEqual([{ note: 1 }])
-    },
-    { timeout: 120_000 }
+    }
   )
 
-  it.scoped(
-    "are not read on the old primary that a failover has left behind, though its log is longer",
-    function* () {
-      const servers = yield* Servers
-      yield* ask(servers.primary.url, "CREATE TABLE notes AS SELECT 'both' AS note")
-      yield* servers.caughtUp
-      yield* servers.fallBehind
-      yield* ask(servers.primary.url, "INSERT INTO notes SELECT repeat('lost', 500) FROM generate_series(1, 5000)")
-      yield* ask(servers.primary.url, "CHECKPOINT")
-      yield* servers.primary.crash
-      yield* servers.promote
-      yield* servers.leftBehind
-      yield* ask(servers.replica.url, "INSERT INTO notes VALUES ('kept')")
-      // By the position alone, it would have everything
-      const [now] = yield* ask<{ lsn: string }>(servers.replica.url, "SELECT pg_current_wal_lsn()::text AS lsn")
-      const isAhead = ask<{ ahead: boolean }>(
-        servers.primary.url,
-        "SELECT pg_last_wal_replay_lsn() > $1::pg_lsn AS ahead",
-        [now?.lsn]
-      )
-      expect(yield* isAhead).toEqual([{ ahead: true }])
-      const { prefer, sql } = yield* connected(servers.replica.url, servers.primary.url)
-      expect(yield* prefer(sql<{ note: string }>`SELECT left(note, 4) AS note FROM notes ORDER BY note`)).toEqual([
-        { note: "both" },
-        { note: "kept" }
-      ])
-    },
-    { timeout: 120_000 }
-  )
+  it.scoped("are not read on the old primary that a failover has left behind, though its log is longer", function* () {
+    const servers = yield* Servers
+    yield* ask(servers.primary.url, "CREATE TABLE notes AS SELECT 'both' AS note")
+    yield* servers.caughtUp
+    yield* servers.fallBehind
+    yield* ask(servers.primary.url, "INSERT INTO notes SELECT repeat('lost', 500) FROM generate_series(1, 5000)")
+    yield* ask(servers.primary.url, "CHECKPOINT")
+    yield* servers.primary.crash
+    yield* servers.promote
+    yield* servers.leftBehind
+    yield* ask(servers.replica.url, "INSERT INTO notes VALUES ('kept')")
+    // By the position alone, it would have everything
+    const [now] = yield* ask<{ lsn: string }>(servers.replica.url, "SELECT pg_current_wal_lsn()::text AS lsn")
+    const isAhead = ask<{ ahead: boolean }>(
+      servers.primary.url,
+      "SELECT pg_last_wal_replay_lsn() > $1::pg_lsn AS ahead",
+      [now?.lsn]
+    )
+    expect(yield* isAhead).toEqual([{ ahead: true }])
+    const { prefer, sql } = yield* connected(servers.replica.url, servers.primary.url)
+    expect(yield* prefer(sql<{ note: string }>`SELECT left(note, 4) AS note FROM notes ORDER BY note`)).toEqual([
+      { note: "both" },
+      { note: "kept" }
+    ])
+  })
 })

@@ -160,58 +160,54 @@ describe("a statement", () => {
 })
 
 onService()("every statement on a tenant's table", (it) => {
-  it.scoped(
-    "names the organization and the environment, but for the documented ones",
-    function* () {
-      const service = yield* TestService
-      const { organization, request, services, sql } = service
-      const rows = yield* sql<{ table: string; columns: ReadonlyArray<string> }>`
+  it.scoped("names the organization and the environment, but for the documented ones", function* () {
+    const service = yield* TestService
+    const { organization, request, services, sql } = service
+    const rows = yield* sql<{ table: string; columns: ReadonlyArray<string> }>`
           SELECT table_name AS table, array_agg(column_name::text) AS columns FROM information_schema.columns
           WHERE table_schema = 'payments' AND column_name IN ('organization_id', 'environment')
           GROUP BY table_name HAVING 'organization_id' = ANY (array_agg(column_name::text))`
-      const tables: TenantTables = new Map(rows.map(({ columns, table }) => [table, columns]))
-      expect(tables.size).toBeGreaterThan(12)
+    const tables: TenantTables = new Map(rows.map(({ columns, table }) => [table, columns]))
+    expect(tables.size).toBeGreaterThan(12)
 
-      const things = yield* makeThings(service, { organizationId: organization.id, key: organization.testKey })
-      for (const operation of authenticatedOperations) {
-        yield* request(operation.method, pathOf(operation, organization.id, things), {
-          key: organization.testKey,
-          ...optionsOf(operation, things)
-        })
-      }
-      yield* request("GET", `/pay/${"a".repeat(20)}`)
-      const { consumer, tenant } = yield* makeDestination()
-      yield* payment(tenant)
-      yield* received(consumer, 1)
-      // A first payment, which changes its account
-      const { accountId } = yield* makeNewTenant
-      yield* notify(notification(accountId))
-      const receipts = Context.get(services, Receipts)
-      const [row] = yield* sql<{ id: string }>`
+    const things = yield* makeThings(service, { organizationId: organization.id, key: organization.testKey })
+    for (const operation of authenticatedOperations) {
+      yield* request(operation.method, pathOf(operation, organization.id, things), {
+        key: organization.testKey,
+        ...optionsOf(operation, things)
+      })
+    }
+    yield* request("GET", `/pay/${"a".repeat(20)}`)
+    const { consumer, tenant } = yield* makeDestination()
+    yield* payment(tenant)
+    yield* received(consumer, 1)
+    // A first payment, which changes its account
+    const { accountId } = yield* makeNewTenant
+    yield* notify(notification(accountId))
+    const receipts = Context.get(services, Receipts)
+    const [row] = yield* sql<{ id: string }>`
           SELECT provider_event_id AS id FROM payments.receipts
           WHERE organization_id = ${tenant.id} AND environment = 'sandbox' LIMIT 1`
-      yield* receipts.get({ environment: "sandbox", providerEventId: row?.id ?? "" })
+    yield* receipts.get({ environment: "sandbox", providerEventId: row?.id ?? "" })
 
-      yield* eventuallyTrue("housekeeping's last statement", () =>
-        [...recorded].some((statement) => statement.startsWith("SELECT id, delivery, event, endpoint FROM"))
-      )
+    yield* eventuallyTrue("housekeeping's last statement", () =>
+      [...recorded].some((statement) => statement.startsWith("SELECT id, delivery, event, endpoint FROM"))
+    )
 
-      const onTenants = [...recorded]
-        .filter((statement) => [...tables.keys()].some((table) => statement.includes(`payments.${table}`)))
-        .filter((statement) => !/^CREATE |^ALTER /.test(statement) && !ofTheSuites.some((one) => one.test(statement)))
-      // Far fewer would mean that the operations were refused
-      expect(onTenants.length).toBeGreaterThan(60)
-      for (const [why, statement] of exceptions) {
-        expect(
-          onTenants.some((one) => statement.test(one)),
-          why
-        ).toBe(true)
-      }
-      const open = onTenants
-        .filter((statement) => missingIn(statement, tables).length > 0)
-        .filter((statement) => ![...exceptions, ...seldom].some(([, pattern]) => pattern.test(statement)))
-      expect(open.map((statement) => `${missingIn(statement, tables).join(", ")}: ${statement}`)).toEqual([])
-    },
-    60_000
-  )
+    const onTenants = [...recorded]
+      .filter((statement) => [...tables.keys()].some((table) => statement.includes(`payments.${table}`)))
+      .filter((statement) => !/^CREATE |^ALTER /.test(statement) && !ofTheSuites.some((one) => one.test(statement)))
+    // Far fewer would mean that the operations were refused
+    expect(onTenants.length).toBeGreaterThan(60)
+    for (const [why, statement] of exceptions) {
+      expect(
+        onTenants.some((one) => statement.test(one)),
+        why
+      ).toBe(true)
+    }
+    const open = onTenants
+      .filter((statement) => missingIn(statement, tables).length > 0)
+      .filter((statement) => ![...exceptions, ...seldom].some(([, pattern]) => pattern.test(statement)))
+    expect(open.map((statement) => `${missingIn(statement, tables).join(", ")}: ${statement}`)).toEqual([])
+  })
 })

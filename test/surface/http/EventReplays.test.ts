@@ -75,10 +75,7 @@ const otherProcess = inAnotherProcess(EventReplays, EventReplays.layer({ keepFor
 const untilEnded = (tenant: Tenant, started: Answer) =>
   eventually(
     "the replay's end",
-    Effect.map(readReplay(tenant, started), (json) =>
-      json["state"] === "running" ? Option.none() : Option.some(json)
-    ),
-    60_000
+    Effect.map(readReplay(tenant, started), (json) => (json["state"] === "running" ? Option.none() : Option.some(json)))
   )
 
 onSharedService("events", (it) => {
@@ -215,8 +212,7 @@ onSharedService("a replay", (it) => {
           Effect.map(readReplay(tenant, started), (json) =>
             json["state"] === "finished" ? Option.some(json) : Option.none()
           )
-        ),
-        60_000
+        )
       )
       expect(yield* drained).toMatchObject({ queued: 250, skipped: 0, reachedAt: started.json["until"] })
       expect((yield* queuedFor(id)).length).toBe(251)

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto"
 import { Context, Deferred, Effect, Fiber, Redacted } from "effect"
 import { Keys } from "../../../src/identity/keys/Keys.ts"
-import { cuttableLine } from "../../harness/CuttableLine.ts"
+import { cuttingProxy } from "../../harness/CuttingProxy.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
 import { onService, TestService } from "../../harness/TestService.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
@@ -17,7 +17,7 @@ describe("while the database hangs", () => {
     "unseen keys, sign-in links and payers' forms are answered 503 together, not one after the other",
     function* () {
       const database = yield* createMigratedDatabase
-      const line = yield* cuttableLine(Redacted.value(database.url))
+      const line = yield* cuttingProxy(Redacted.value(database.url))
       const url = new URL(Redacted.value(database.url))
       url.port = new URL(line.url).port
       const { request, services } = yield* startService({ databaseUrl: Redacted.make(url.href), provider })

@@ -28,8 +28,7 @@ const untilFinished = (tenant: Tenant, started: Answer) =>
     Effect.map(
       asTenant(tenant, "GET", `/endpoints/${started.json["endpointId"]}/recoveries/${started.json["id"]}`),
       ({ json }) => (json["state"] === "finished" ? Option.some(json) : Option.none())
-    ),
-    60_000
+    )
   )
 
 /** The recoveries of another process: with nothing in common but the database. */
