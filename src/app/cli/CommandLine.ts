@@ -34,7 +34,6 @@ export const programOptions: ReadonlyArray<Parameter> = [
   parameter("completions", "Print a completion script for a shell.", shells)
 ]
 
-/** A name for the audit log. */
 const personName = /^[^\p{C}]{1,100}$/u
 
 export type Understood =

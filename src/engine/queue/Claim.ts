@@ -63,7 +63,6 @@ export interface Claim {
 /** A time, as the database writes it. */
 export type QueuePlace = string
 
-/** The place before all others. */
 export const queueStart: QueuePlace = "-infinity"
 
 /** A request to claim one endpoint's deliveries, besides those next in the queue. */

@@ -247,7 +247,6 @@ export interface ConnectionUser {
   readonly onReady: () => void
   /** Bytes arrived. They are overwritten after the call. */
   readonly onBytes: (bytes: Buffer) => void
-  /** The other side sends no more. */
   readonly onEnd: () => void
   /** The connection broke, or was never made. Nothing follows. */
   readonly onBroken: (error: Error) => void

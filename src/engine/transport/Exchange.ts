@@ -308,7 +308,6 @@ export class StrictAnswer {
 /** Called once with the outcome of an attempt, or with a defect of the transport; must not throw. */
 type OutcomeReceiver = (outcome: Exit.Exit<AttemptOutcome>) => void
 
-/** The bounds common to all exchanges. */
 export interface ExchangeBounds {
   readonly deadlines: Deadlines
   readonly maxResponseBytes: number

@@ -1,7 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Duration, Effect, Layer, Schedule } from "effect"
 
-/** The default time between two rounds. */
 const usualInterval = "10 minutes"
 
 /** After how many intervals without a round another process takes over: the one that ran the last round has ended. */

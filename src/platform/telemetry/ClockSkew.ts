@@ -25,7 +25,6 @@ interface Compared {
   readonly warnedAt: number
 }
 
-/** The last observations of other clocks. */
 export class ClockComparisons {
   readonly #compared = new Map<OtherClock, Compared>()
 

@@ -81,7 +81,6 @@ const componentPrefix = "#/components/schemas/"
 
 /** Describes schemas by the document's components. */
 class Fields {
-  /** The components that types link to. */
   readonly linked = new Set<string>()
 
   readonly schemas: Json
