@@ -135,14 +135,15 @@ describe("migrate", () => {
   it.scopedLive("fails with the name of the migration that fails, applies nothing, and can be run again", function* () {
     const sql = yield* connect(yield* createTestDatabase())
     yield* sql`CREATE SCHEMA payments`
-    yield* sql`CREATE TABLE payments.deliveries (not_ours int)`
+    // A table of this name needs the name for its own type
+    yield* sql`CREATE TYPE payments.deliveries AS ENUM ()`
     const failure = yield* Effect.flip(migrateOn(sql))
     expect(failure).toBeInstanceOf(MigrationFailed)
     expect(failure.message).toContain("1_initial")
     expect(String(failure.cause)).toContain("1_initial")
     expect(yield* sql`SELECT 1 FROM pg_class WHERE relname = 'organizations'`).toEqual([])
     expect(yield* applied(sql)).toEqual([])
-    yield* sql`DROP TABLE payments.deliveries`
+    yield* sql`DROP TYPE payments.deliveries`
     yield* migrateOn(sql)
     expect(yield* applied(sql)).toEqual(expected)
   })

@@ -136,8 +136,10 @@ describe("a text that users read", () => {
   plainIt("installs nothing by a name that somebody else could register", () => {
     const lines = shownTexts().flatMap(([path, text]) =>
       [
-        ...text.matchAll(/(?:npm (?:install|i|exec|add)|npx|pnpm (?:add|dlx)|yarn add|pip install|go get)\s+([^`\n]*)/g)
-      ].map(([line, rest = ""]) => ({ at: `${path}: ${line}`, words: rest.replace(/["']/g, "").split(/\s+/) }))
+        ...text.matchAll(
+          /(?:npm (?:install|i|exec|add)|npx|pnpm (?:add|dlx)|yarn add|pip install|go get)\s+((?:\\\n|[^`\n])*)/g
+        )
+      ].map(([line, rest = ""]) => ({ at: `${path}: ${line}`, words: rest.replace(/["'\\]/g, "").split(/\s+/) }))
     )
     expect(lines.length).toBeGreaterThan(4)
     for (const { at, words } of lines) {
