@@ -42,7 +42,7 @@ interface Fields {
   readonly cause?: unknown
 }
 
-interface Documented {
+export interface Documented {
   readonly status: number
   /** As sent; one with a part in angle brackets stands for the provider's own codes. Default: the tag in snake case. */
   readonly code?: string
