@@ -1,10 +1,10 @@
 import { expect } from "@effect/vitest"
 import { matchableEndpoints } from "../../../src/destinations/publishing/PublicationStatement.ts"
-import { onSharedService, TestService } from "../../harness/TestService.ts"
+import { onService, TestService } from "../../harness/TestService.ts"
 import { makeNewTenant } from "../../inbound/Notifications.ts"
 import { readBy } from "../../platform/storage/PlanRows.ts"
 
-onSharedService("a tenant's endpoints", (it) => {
+onService({ roles: { api: true, worker: false } })("a tenant's endpoints", (it) => {
   it.effect("are found without reading those that were deleted", function* () {
     const { sql } = yield* TestService
     const { id } = yield* makeNewTenant

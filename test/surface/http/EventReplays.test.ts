@@ -10,7 +10,14 @@ import { received, withWorker } from "../../destinations/endpoints/Delivering.ts
 import { paymentIntent } from "../../events/ProviderEvents.ts"
 import { makeConsumer } from "../../harness/Consumer.ts"
 import { eventually, eventuallyIs } from "../../harness/Eventually.ts"
-import { type Answer, inAnotherProcess, inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
+import {
+  type Answer,
+  inAnotherProcess,
+  inDatabase,
+  onService,
+  onSharedService,
+  TestService
+} from "../../harness/TestService.ts"
 import {
   accepted,
   asTenant,
@@ -130,7 +137,8 @@ onSharedService("events", (it) => {
   })
 })
 
-onSharedService("a replay", (it) => {
+// Not a shared one: what is left over here goes on in the background
+onService({ roles: { api: true, worker: false } })("a replay", (it) => {
   it.scoped("sends an endpoint the events from before it existed, once each, under their own ids", function* () {
     const tenant = yield* makeTenant
     const before = yield* subscribe(tenant)

@@ -4,7 +4,7 @@ import { Recoveries } from "../../../src/destinations/recoveries/Recoveries.ts"
 import { mostCounted } from "../../../src/platform/kit/Request.ts"
 import { endQueued, statesOf, storeDeliveries } from "../../destinations/deliveries/StoredDeliveries.ts"
 import { eventually } from "../../harness/Eventually.ts"
-import { type Answer, inAnotherProcess, inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
+import { type Answer, inAnotherProcess, inDatabase, onService, TestService } from "../../harness/TestService.ts"
 import { asTenant, makeTenant, subscribe, type Tenant } from "../../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 
@@ -50,7 +50,8 @@ const heldBack = <A, E, R>(id: string, effect: Effect.Effect<A, E, R>) =>
     return yield* Effect.ensuring(effect, Effect.zipRight(Deferred.succeed(release, undefined), Fiber.await(holder)))
   })
 
-onSharedService("a recovery", (it) => {
+// Not a shared one: what is left over here goes on in the background
+onService({ roles: { api: true, worker: false } })("a recovery", (it) => {
   it.effect("re-sends what failed since then, and nothing else", function* () {
     const { sql } = yield* TestService
     const { endpointId, of, tenant } = yield* makeEndpoint
