@@ -81,11 +81,8 @@ const startProcess = Effect.fnUntraced(function* (
   return { process: { ...service, role, baseUrl }, key, organizationId }
 })
 
-interface Database {
-  readonly server: DatabaseServer
-  readonly proxy: CuttingProxy
+interface Database extends Pick<Installation, "server" | "proxy" | "query"> {
   readonly url: string
-  readonly query: Installation["query"]
 }
 
 const singleDatabase = Effect.fnUntraced(function* (directory: string) {

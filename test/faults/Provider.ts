@@ -11,16 +11,7 @@ export type Answered = number
  * The provider: it notifies whichever process of the API it finds, and comes again until it is told 200. Only its waits
  * are shorter than the real one's.
  */
-export interface Provider {
-  /** Notifies of one payment, until it is confirmed. Answers the provider's event id. */
-  readonly notify: Effect.Effect<string>
-  /** Notifies of so many payments a second while the effect runs, some of them in two copies at once. */
-  readonly loading: <A, E, R>(perSecond: number, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** Waits, under load, until so many more are confirmed. */
-  readonly more: (count: number) => Effect.Effect<void>
-  readonly confirmed: ReadonlySet<string>
-  readonly answers: ReadonlyMap<Answered, number>
-}
+export type Provider = ReturnType<typeof makeProvider>
 
 export const postOnce = (
   baseUrl: string,
@@ -48,7 +39,7 @@ type Notified = Pick<Installation, "accountId" | "webhookSecret"> & {
   readonly processes: ReadonlyArray<Pick<Running, "role" | "baseUrl">>
 }
 
-export const makeProvider = (service: Notified, random: Randomness): Provider => {
+export const makeProvider = (service: Notified, random: Randomness) => {
   const confirmed = new Set<string>()
   const answers = new Map<Answered, number>()
 
@@ -71,6 +62,7 @@ export const makeProvider = (service: Notified, random: Randomness): Provider =>
       status === 200 ? Effect.void : Effect.delay(untilConfirmed(body), "100 millis")
     )
 
+  /** Notifies of one payment, until it is confirmed. Answers the provider's event id. */
   const notify = Effect.suspend(() => {
     const id = newEventId()
     const body = notification(service.accountId, { id })
@@ -81,7 +73,8 @@ export const makeProvider = (service: Notified, random: Randomness): Provider =>
     ).pipe(Effect.zipRight(Effect.sync(() => void confirmed.add(id))), Effect.as(id))
   })
 
-  const loading: Provider["loading"] = (perSecond, effect) =>
+  /** Notifies of so many payments a second while the effect runs, some of them in two copies at once. */
+  const loading = <A, E, R>(perSecond: number, effect: Effect.Effect<A, E, R>) =>
     Effect.gen(function* () {
       const underWay: Array<Fiber.RuntimeFiber<string>> = []
       const load = yield* notify.pipe(
@@ -100,7 +93,8 @@ export const makeProvider = (service: Notified, random: Randomness): Provider =>
       return result
     })
 
-  const more: Provider["more"] = (count) =>
+  /** Waits, under load, until so many more are confirmed. */
+  const more = (count: number) =>
     Effect.suspend(() => {
       const enough = confirmed.size + count
       return Effect.orDie(eventuallyTrue(`${count} more`, () => confirmed.size >= enough, 120_000))

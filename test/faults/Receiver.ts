@@ -1,5 +1,5 @@
 import { createServer } from "node:http"
-import { Effect, type Scope } from "effect"
+import { Effect } from "effect"
 import { listening } from "../harness/Listening.ts"
 import type { Randomness } from "./Randomness.ts"
 
@@ -14,13 +14,10 @@ export interface Exchange {
   answered: boolean
 }
 
-export interface Receiver {
-  readonly url: (path: string) => string
-  readonly exchanges: ReadonlyArray<Exchange>
-}
+export type Receiver = Effect.Effect.Success<ReturnType<typeof makeReceiver>>
 
 /** Answers 204 after so many milliseconds at most. It ends with the scope. */
-export const makeReceiver = (random: Randomness, slowest: number): Effect.Effect<Receiver, never, Scope.Scope> =>
+export const makeReceiver = (random: Randomness, slowest: number) =>
   Effect.gen(function* () {
     const exchanges: Array<Exchange> = []
     const server = createServer((request, response) => {
@@ -54,5 +51,5 @@ export const makeReceiver = (random: Randomness, slowest: number): Effect.Effect
       })
     })
     const port = yield* listening(server)
-    return { url: (path) => `http://127.0.0.1:${port}/${path}`, exchanges }
+    return { url: (path: string) => `http://127.0.0.1:${port}/${path}`, exchanges }
   })
