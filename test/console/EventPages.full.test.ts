@@ -31,6 +31,24 @@ onConsole(`the pages of events in the console${browserNote}`, (it) => {
       yield* Effect.promise(() => expectAccessiblePages(page, paths))
     })
 
+    inBrowser(it, "what the installation's provider lacks has no entry in the navigation", function* () {
+      const { page } = yield* memberVisit({ role: "owner" })
+      yield* Effect.promise(async () => {
+        await page.route(/\/sandbox$/, async (route) => {
+          const response = await route.fetch()
+          const lacking = 'name="unsupported" content="products.list promotionCodes.list"'
+          await route.fulfill({
+            response,
+            body: (await response.text()).replace('name="unsupported" content=""', lacking)
+          })
+        })
+        await open(page, "/sandbox")
+        await page.getByRole("link", { name: "Payment links", exact: true }).waitFor()
+        for (const name of ["Products", "Promotion codes"])
+          expect(await page.getByRole("link", { name, exact: true }).count()).toBe(0)
+      })
+    })
+
     inBrowser(it, "the history's filters live in the address; a delivery says what comes next", function* () {
       const { failed, shop, waiting } = yield* BusyWorkspace
       const { page } = yield* memberVisit({ role: "developer" })
