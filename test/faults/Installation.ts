@@ -81,9 +81,7 @@ const startProcess = Effect.fnUntraced(function* (
   return { process: { ...service, role, baseUrl }, key, organizationId }
 })
 
-interface Database extends Pick<Installation, "server" | "proxy" | "query"> {
-  readonly url: string
-}
+type Database = Pick<Installation, "server" | "proxy" | "query"> & { readonly url: string }
 
 const singleDatabase = Effect.fnUntraced(function* (directory: string) {
   const server = yield* startDatabaseServer(directory)

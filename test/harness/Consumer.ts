@@ -1,5 +1,5 @@
 import { createServer, type IncomingHttpHeaders } from "node:http"
-import { Effect, Option, type Scope } from "effect"
+import { Effect, Option } from "effect"
 import { eventually } from "./Eventually.ts"
 import { listening } from "./Listening.ts"
 
@@ -9,14 +9,9 @@ export interface ReceivedRequest {
   readonly body: Buffer
 }
 
-export interface Consumer {
-  readonly url: string
-  readonly received: ReadonlyArray<ReceivedRequest>
-  readonly answer: (status: number, headers?: Readonly<Record<string, string>>) => void
-  readonly hold: () => () => void
-}
+export type Consumer = Effect.Effect.Success<typeof makeConsumer>
 
-export const makeConsumer: Effect.Effect<Consumer, never, Scope.Scope> = Effect.gen(function* () {
+export const makeConsumer = Effect.gen(function* () {
   const received: Array<ReceivedRequest> = []
   let reply: { readonly status: number; readonly headers: Readonly<Record<string, string>> } = {
     status: 204,
@@ -34,7 +29,7 @@ export const makeConsumer: Effect.Effect<Consumer, never, Scope.Scope> = Effect.
   return {
     url: `http://127.0.0.1:${yield* listening(server)}/hook`,
     received,
-    answer: (status, headers = {}) => {
+    answer: (status: number, headers: Readonly<Record<string, string>> = {}) => {
       reply = { status, headers }
     },
     hold: () => {

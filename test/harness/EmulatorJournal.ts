@@ -1,17 +1,11 @@
 import { closeSync, fstatSync, mkdtempSync, openSync, readSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Effect, type Scope } from "effect"
+import { Effect } from "effect"
 import type { Change } from "../../src/emulator/Records.ts"
 
 /** What an emulator has written into its journal: every change of its state, whoever asked for it. */
-export interface EmulatorJournal {
-  readonly file: string
-  /** The changes so far of what is at the provider, oldest first. A record written as it was before is none. */
-  readonly changes: () => ReadonlyArray<Change>
-  /** Whether a notification about one of these accounts is still on its way. */
-  readonly isPending: (accounts: ReadonlyArray<string>) => boolean
-}
+export type EmulatorJournal = Effect.Effect.Success<typeof makeEmulatorJournal>
 
 /** Kept about requests and notifications, not about anybody's objects. */
 const bookkeeping: ReadonlySet<string> = new Set(["answer", "delivery", "webhook"])
@@ -24,7 +18,7 @@ const changesIn = (text: string): ReadonlyArray<Change> =>
     .flatMap((line): ReadonlyArray<Change> => JSON.parse(line).changes)
 
 /** A journal for one emulator: its file is removed at the first look, which comes after the emulator has started. */
-export const makeEmulatorJournal: Effect.Effect<EmulatorJournal, never, Scope.Scope> = Effect.gen(function* () {
+export const makeEmulatorJournal = Effect.gen(function* () {
   const directory = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "emulator-journal-"))),
     (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
@@ -64,11 +58,13 @@ export const makeEmulatorJournal: Effect.Effect<EmulatorJournal, never, Scope.Sc
 
   return {
     file,
-    changes: () => {
+    /** The changes so far of what is at the provider, oldest first. A record written as it was before is none. */
+    changes: (): ReadonlyArray<Change> => {
       readOn()
       return changes
     },
-    isPending: (accounts) => {
+    /** Whether a notification about one of these accounts is still on its way. */
+    isPending: (accounts: ReadonlyArray<string>) => {
       readOn()
       return Array.from(pending.values()).some((account) => accounts.includes(account))
     }

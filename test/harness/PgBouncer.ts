@@ -1,9 +1,9 @@
 import { chmod, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { Effect, Redacted, type Scope } from "effect"
+import { Effect, Redacted } from "effect"
 import { Client } from "pg"
 import { temporaryDirectory } from "../platform/storage/fixtures/temporaryDirectory.ts"
-import { eventually, type NeverHappened } from "./Eventually.ts"
+import { eventually } from "./Eventually.ts"
 import { freePort } from "./FreePort.ts"
 import { installed, startInstalled } from "./Installed.ts"
 
@@ -15,11 +15,6 @@ export const hasPgBouncer = executable !== undefined
 /** For the names of tests that need it. */
 export const pgBouncerNote = hasPgBouncer ? "" : " (skipped: PgBouncer is not installed)"
 
-interface PgBouncer {
-  readonly url: string
-  readonly log: () => string
-}
-
 /**
  * Starts PgBouncer in front of a database; it ends with the scope.
  *
@@ -28,7 +23,7 @@ interface PgBouncer {
 export const startPgBouncer = (
   database: Redacted.Redacted<string>,
   settings: Readonly<Record<string, string | number>>
-): Effect.Effect<PgBouncer, NeverHappened, Scope.Scope> =>
+) =>
   Effect.gen(function* () {
     const direct = new URL(Redacted.value(database))
     const directory = yield* temporaryDirectory
