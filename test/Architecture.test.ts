@@ -239,12 +239,6 @@ const longer: ReadonlyArray<string> = [
   "engine/queue/Queue.ts: makeFinish",
   "identity/organizations/Organizations.ts: make",
   "identity/sign-in/Sessions.ts: make",
-  "inbound/Receipts.ts: make",
-  "payments/AccountsRepo.ts: makeAccountsRepo",
-  "payments/checkout-pages/CheckoutPagesRepo.ts: makeCheckoutPagesRepo",
-  "payments/checkout-pages/PayHttp.ts: payPagesHttp",
-  "payments/connecting/AccountConnection.ts: make",
-  "payments/connecting/StripeConnecting.ts: stripeConnecting",
   "surface/mcp/OperationTool.ts: operationTool"
 ]
 

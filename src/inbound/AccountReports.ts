@@ -1,6 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect, Either } from "effect"
-import { makeEnvelope } from "../events/Envelope.ts"
+import { type EnvelopeInput, makeEnvelope } from "../events/Envelope.ts"
 import { Accounts } from "../payments/Accounts.ts"
 import { type AccountStatus, accountStatus } from "../payments/account/AccountStatus.ts"
 import { Provider } from "../payments/Provider.ts"
@@ -105,9 +105,10 @@ const makeStoreReading = ({ contextOf, provider, statuses }: Parts) =>
     if (!compared.isLatest) {
       return yield* insert(nothing("ignored", context))
     }
+    const of = { provider: provider.name, environment, providerEventId: notification.id }
     const toldAt = compared.isChanged ? toldAtOf(notification, compared) : null
     const report = yield* insert(
-      toldAt === null ? nothing("ignored", context) : updated(provider.name, notification, status, context, toldAt)
+      toldAt === null ? nothing("ignored", context) : updated(context, { ...of, created: toldAt, data: status })
     )
     if (report.stored) {
       yield* statuses.store(tenant, status, reading, toldAt)
@@ -171,14 +172,9 @@ export const makeAccountReports = Effect.gen(function* () {
 
 /** Creates `account.updated`; no filter applies to it, so only endpoints without filters get it. */
 const updated = (
-  provider: string,
-  { id, livemode }: Notification,
-  status: AccountStatus,
   context: InboundContext,
-  created: number
+  input: Omit<EnvelopeInput<"account.updated">, "organizationId" | "type">
 ): Decision => {
-  const environment = livemode ? "production" : "sandbox"
-  const { organizationId } = context
-  const of = { provider, environment, organizationId, providerEventId: id, created } as const
-  return decisionOf([makeEnvelope({ ...of, type: "account.updated", data: status })], context)
+  const envelope = makeEnvelope({ ...input, organizationId: context.organizationId, type: "account.updated" })
+  return decisionOf([envelope], context)
 }

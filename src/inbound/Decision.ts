@@ -20,7 +20,6 @@ import { Accounts } from "../payments/Accounts.ts"
 import { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
 import { isMarked } from "../payments/checkout/Metadata.ts"
 import { Provider, type ProviderShape } from "../payments/Provider.ts"
-import type { ConnectedAccount } from "../payments/ProviderCall.ts"
 import type { ProviderFailure } from "../payments/ProviderErrors.ts"
 import type { ProviderObject } from "../payments/Schemas.ts"
 import type { ProviderAccountNotConnected, ServiceUnavailable } from "../platform/errors/Errors.ts"
@@ -64,13 +63,19 @@ export const classify = (
     : { _tag: "ForUs", context }
 }
 
+/** A connected account's event, with what is known about it. */
+interface AccountEvent {
+  readonly environment: Environment
+  readonly event: ProviderEvent
+  readonly context: InboundContext
+  /** Null if it is not known what was sold, or nothing was. */
+  readonly soldItems: SoldItems | null
+}
+
 /** The envelopes of a connected account's event, or why it has none. */
 export const envelopesOf = (
   { name, reader }: Pick<ProviderShape, "name" | "reader">,
-  environment: Environment,
-  event: ProviderEvent,
-  context: InboundContext,
-  soldItems: SoldItems | null
+  { context, environment, event, soldItems }: AccountEvent
 ): ReadonlyArray<Envelope> | "ignored" | "wrong_mode" | Malformed => {
   const translation = reader.translate({ event, environment, organizationId: context.organizationId, soldItems })
   switch (translation._tag) {
@@ -191,6 +196,14 @@ const mayDiffer = ({ subtotal }: OfferedItems, session: ProviderObject): boolean
   session["amount_subtotal"] !== subtotal ||
   (Array.isArray(session["optional_items"]) && session["optional_items"].length > 0)
 
+/** Maps "not found" to null: an object that the provider does not know now will not be found on a retry either. */
+const orNull = <A, E>(asked: Effect.Effect<A, E>) =>
+  Effect.catchIf(
+    asked,
+    (error) => Predicate.isTagged(error, "ProviderObjectNotFound"),
+    () => Effect.as(Effect.logWarning("The provider does not know the object of its own notification"), null)
+  )
+
 /**
  * Decides about a connected account's snapshot event, after fetching missing data from the provider: what a session of
  * ours sold, unless it must be what was recorded, and lists that the provider truncated, if an endpoint filters by
@@ -202,14 +215,6 @@ export const makeEnrichment = Effect.gen(function* () {
   const provider = yield* Provider
   const keyedHash = yield* KeyedHash
 
-  /** Maps "not found" to null: an object that the provider does not know now will not be found on a retry either. */
-  const orNull = <A, E>(asked: Effect.Effect<A, E>) =>
-    Effect.catchIf(
-      asked,
-      (error) => Predicate.isTagged(error, "ProviderObjectNotFound"),
-      () => Effect.as(Effect.logWarning("The provider does not know the object of its own notification"), null)
-    )
-
   const fetchSoldItems = (tenant: Tenant, sessionId: string, isRecorded: boolean): NeedsFetch["fetch"] =>
     Effect.map(
       orNull(
@@ -218,13 +223,10 @@ export const makeEnrichment = Effect.gen(function* () {
       (soldItems) => ({ soldItems })
     )
 
-  const listItems = (account: ConnectedAccount, { kind, ownerId }: TruncatedList) =>
-    kind === "subscription_items"
-      ? provider.listSubscriptionItems(account, ownerId)
-      : provider.listInvoiceLines(account, ownerId)
-
-  const fetchItems = (tenant: Tenant, list: TruncatedList): NeedsFetch["fetch"] =>
-    Effect.map(orNull(accounts.use(tenant, (account) => listItems(account, list))), (items) => ({ items }))
+  const fetchItems = (tenant: Tenant, { kind, ownerId }: TruncatedList): NeedsFetch["fetch"] => {
+    const list = kind === "subscription_items" ? provider.listSubscriptionItems : provider.listInvoiceLines
+    return Effect.map(orNull(accounts.use(tenant, (account) => list(account, ownerId))), (items) => ({ items }))
+  }
 
   /** The decision about an event, given the context and the fetched data, or the data to fetch first. */
   const decide = (
@@ -242,7 +244,7 @@ export const makeEnrichment = Effect.gen(function* () {
       if (isOpen) return needsFetch(fetchSoldItems(tenant, reference.sessionId, offered !== null))
     }
     const soldItems = fetched.soldItems ?? offered
-    const envelopes = envelopesOf(provider, environment, event, context, soldItems)
+    const envelopes = envelopesOf(provider, { environment, event, context, soldItems })
     if (typeof envelopes === "string") {
       return decided(nothing(envelopes, context))
     }

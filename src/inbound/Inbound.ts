@@ -113,7 +113,6 @@ const makeParts = Effect.gen(function* () {
     provider,
     sessions,
     wakeUp,
-    metrics,
     count,
     reportUnreadable,
     receipts,
@@ -166,7 +165,9 @@ const makeStoring = ({ receipts, reportUnreadable, wakeUp }: Parts) => {
   return { contextOf, store, finish }
 }
 
-const makeTake = ({ receipts }: Parts, { contextOf, finish, store }: ReturnType<typeof makeStoring>) => {
+type Storing = ReturnType<typeof makeStoring>
+
+const makeTake = ({ receipts }: Parts, { contextOf, finish, store }: Storing) => {
   const take = (
     environment: Environment,
     notification: Notification,
@@ -216,10 +217,7 @@ const makeTake = ({ receipts }: Parts, { contextOf, finish, store }: ReturnType<
   return take
 }
 
-const makeTakeSnapshot = (
-  { decide, provider, receipts, sql }: Parts,
-  { contextOf, store }: ReturnType<typeof makeStoring>
-) => {
+const makeTakeSnapshot = ({ decide, provider, receipts, sql }: Parts, { contextOf, store }: Storing) => {
   /** In a transaction: endpoints and the account itself may have changed during the call to the provider. */
   const decideAgain = (base: ReceiptBase, event: ProviderEvent, { organizationId }: InboundContext, fetched: Fetched) =>
     receipts.lockAccount({ organizationId, environment: base.environment }).pipe(
@@ -322,17 +320,58 @@ const recordSale = (
   return sessions.finish({ organizationId, environment }, { sessionId, paymentLinkId, paymentId, reference, paid })
 }
 
+const snapshotForm = (parts: Parts, storing: Storing): Form<ProviderEvent> => {
+  const { accountReports, provider, recordFailedRefund } = parts
+  const takeSnapshot = makeTakeSnapshot(parts, storing)
+  return {
+    verify: provider.verifyNotification,
+    parse: parseProviderEvent,
+    handlingOf: (event, input) => {
+      const topic = provider.reader.topicOf(event.type)
+      return {
+        apiVersion: apiVersionOf(input),
+        deauthorizes: topic === "deauthorization",
+        isOfAccount: false,
+        sold: provider.reader.soldItemsReference(event),
+        mayUseCache: topic === "other",
+        handle: (base, context) =>
+          topic === "account"
+            ? accountReports.receive(base, event, context)
+            : topic === "refund"
+              ? // Recorded before the receipt is stored: if that fails, the provider sends it again
+                Effect.flatMap(recordFailedRefund(base.environment, event, context), (decision) =>
+                  storing.store(base, decision, context.version)
+                )
+              : Effect.zipRight(recordSale(parts, base, event, context), takeSnapshot(base, event, context))
+      }
+    }
+  }
+}
+
+const thinForm = ({ accountReports, provider }: Parts, { store }: Storing): Form<Notification> => ({
+  verify: provider.verifyThinNotification,
+  parse: parseThinNotification,
+  handlingOf: (thin) => ({
+    apiVersion: null,
+    deauthorizes: thin.type === thinDeauthorization,
+    isOfAccount: isAccountUpdate(thin.type) || thin.type === thinDeauthorization,
+    sold: null,
+    mayUseCache: false,
+    handle: (base, context) =>
+      isAccountUpdate(thin.type)
+        ? accountReports.receive(base, thin, context)
+        : store(base, nothing("ignored", context), null)
+  })
+})
+
 const make = Effect.gen(function* () {
   const parts = yield* makeParts
   const storing = makeStoring(parts)
-  const take = makeTake(parts, storing)
-  const takeSnapshot = makeTakeSnapshot(parts, storing)
-  const entryFor = makeEntryFor(parts, take)
-  const { reader, signatureHeader } = parts.provider
+  const entryFor = makeEntryFor(parts, makeTake(parts, storing))
 
   return {
     /** The request header with a notification's signature, in lower case. */
-    signatureHeader,
+    signatureHeader: parts.provider.signatureHeader,
     /** Refuses a notification by its signature header alone, before its body is read. */
     examine: (signatureHeader: string | undefined) =>
       Effect.tapError(parts.provider.checkSignatureHeader(signatureHeader), (error) =>
@@ -343,48 +382,12 @@ const make = Effect.gen(function* () {
      * nothing if the signature is invalid. If storing fails, or a required call to the provider fails, it fails so that
      * the provider sends the notification again.
      */
-    receive: entryFor("Inbound.receive", {
-      verify: parts.provider.verifyNotification,
-      parse: parseProviderEvent,
-      handlingOf: (event, input) => {
-        const topic = reader.topicOf(event.type)
-        return {
-          apiVersion: apiVersionOf(input),
-          deauthorizes: topic === "deauthorization",
-          isOfAccount: false,
-          sold: reader.soldItemsReference(event),
-          mayUseCache: topic === "other",
-          handle: (base, context) =>
-            topic === "account"
-              ? parts.accountReports.receive(base, event, context)
-              : topic === "refund"
-                ? // Recorded before the receipt is stored: if that fails, the provider sends it again
-                  Effect.flatMap(parts.recordFailedRefund(base.environment, event, context), (decision) =>
-                    storing.store(base, decision, context.version)
-                  )
-                : Effect.zipRight(recordSale(parts, base, event, context), takeSnapshot(base, event, context))
-        }
-      }
-    }),
+    receive: entryFor("Inbound.receive", snapshotForm(parts, storing)),
     /**
      * Like `receive`, for a thin notification. One about an account's status triggers a reading of the account, and one
      * about a deauthorization disconnects it; all others only get a receipt.
      */
-    receiveThin: entryFor("Inbound.receiveThin", {
-      verify: parts.provider.verifyThinNotification,
-      parse: parseThinNotification,
-      handlingOf: (thin) => ({
-        apiVersion: null,
-        deauthorizes: thin.type === thinDeauthorization,
-        isOfAccount: isAccountUpdate(thin.type) || thin.type === thinDeauthorization,
-        sold: null,
-        mayUseCache: false,
-        handle: (base, context) =>
-          isAccountUpdate(thin.type)
-            ? parts.accountReports.receive(base, thin, context)
-            : storing.store(base, nothing("ignored", context), null)
-      })
-    })
+    receiveThin: entryFor("Inbound.receiveThin", thinForm(parts, storing))
   }
 })
 

@@ -94,20 +94,8 @@ const makeFindMissing = Effect.gen(function* () {
 
 const localOperator: Author = { kind: "operator", id: "local" }
 
-const make = Effect.fnUntraced(function* (options: {
-  /** How long a receipt is kept. */
-  readonly receiptRetention: Duration.Duration
-}) {
-  const records = yield* makeReceiptRecordsRepo
-  const session = yield* sessionClient
-  const wakeUp = yield* WakeUp
-  const replays = yield* makeReplay
-  const findMissing = yield* makeFindMissing
-  const ofAccounts = yield* makeOfAccounts
-  const reconciliation = yield* makeReconciliation(replays)
-  const onReplica = yield* preferReplica
-
-  const find = Effect.fnUntraced(function* (key: ReceiptKey) {
+const makeFind = Effect.map(makeReceiptRecordsRepo, (records) =>
+  Effect.fnUntraced(function* (key: ReceiptKey) {
     const receipt = yield* records.find(key)
     return receipt === undefined
       ? yield* new ReceiptNotFound({
@@ -116,6 +104,12 @@ const make = Effect.fnUntraced(function* (options: {
         })
       : receipt
   })
+)
+
+const makeReads = Effect.gen(function* () {
+  const records = yield* makeReceiptRecordsRepo
+  const find = yield* makeFind
+  const onReplica = yield* preferReplica
 
   /** Newest first. A page reads a bounded number of receipts, so filtered it may contain few or none. */
   const list = Effect.fn("Receipts.list")(
@@ -139,6 +133,16 @@ const make = Effect.fnUntraced(function* (options: {
     orUnavailable
   )
 
+  return { list, get }
+})
+
+type Replays = Effect.Effect.Success<typeof makeReplay>
+
+const makeReplayOne = Effect.fnUntraced(function* (replays: Replays) {
+  const records = yield* makeReceiptRecordsRepo
+  const find = yield* makeFind
+  const wakeUp = yield* WakeUp
+
   const takeIn = (tenant: Tenant, providerEventId: string, author: Author) =>
     Effect.flatMap(replays.fetchEvent(tenant, providerEventId), (event) => replays.takeIn(tenant, event, author))
 
@@ -156,7 +160,7 @@ const make = Effect.fnUntraced(function* (options: {
    * If there is no receipt, but the organization is given, the event is stored as if its notification arrived now. A
    * receipt of another organization than the given one is refused.
    */
-  const replay = Effect.fn("Receipts.replay")(function* (
+  return Effect.fn("Receipts.replay")(function* (
     { organizationId, ...key }: ReceiptKey & { readonly organizationId?: OrganizationId },
     author: Author = localOperator
   ) {
@@ -177,18 +181,14 @@ const make = Effect.fnUntraced(function* (options: {
     }
     return replayed
   }, orUnavailable)
+})
+
+const makeReplayLost = Effect.fnUntraced(function* (replays: Replays) {
+  const wakeUp = yield* WakeUp
+  const ofAccounts = yield* makeOfAccounts
+  const reconciliation = yield* makeReconciliation(replays)
 
   return {
-    list,
-    get,
-    /**
-     * Lists connected accounts' events at the provider, and returns those that left no receipt, newest first: a
-     * notification may never have arrived, or the database may have lost it. Also returns the accounts that could not
-     * be listed: those for which the provider fails, as with more than 100,000 events in that period, and those that
-     * are not connected but were at some time in it.
-     */
-    missing: Effect.fn("Receipts.missing")(findMissing, orUnavailable),
-    replay,
     /**
      * Stores the accounts' events of a time that left no receipt, as `replay` does, the oldest first. Tells its progress
      * after each part of that time, and returns the accounts that could not be asked.
@@ -210,7 +210,30 @@ const make = Effect.fnUntraced(function* (options: {
     reconcile: (environment: Environment) =>
       orUnavailable(
         Effect.flatMap(reconciliation.round(environment), (stored) => (stored > 0 ? wakeUp.announce : Effect.void))
-      ),
+      )
+  }
+})
+
+const make = Effect.fnUntraced(function* (options: {
+  /** How long a receipt is kept. */
+  readonly receiptRetention: Duration.Duration
+}) {
+  const records = yield* makeReceiptRecordsRepo
+  const session = yield* sessionClient
+  const replays = yield* makeReplay
+  const findMissing = yield* makeFindMissing
+
+  return {
+    ...(yield* makeReads),
+    replay: yield* makeReplayOne(replays),
+    ...(yield* makeReplayLost(replays)),
+    /**
+     * Lists connected accounts' events at the provider, and returns those that left no receipt, newest first: a
+     * notification may never have arrived, or the database may have lost it. Also returns the accounts that could not
+     * be listed: those for which the provider fails, as with more than 100,000 events in that period, and those that
+     * are not connected but were at some time in it.
+     */
+    missing: Effect.fn("Receipts.missing")(findMissing, orUnavailable),
     /**
      * Removes the months of receipts that are past their retention, and in small batches receipts that are not in a
      * month's table. Also creates the tables for the next months.

@@ -56,18 +56,7 @@ const makeParts = Effect.fnUntraced(function* (handOff: LocalHandOff["Type"] | n
   // One statement per month and set of other tables to check
   const monthly = new Map<string, PreparedStatement<ReceiptsRow>>()
   const remembered = new RememberedContexts()
-  return {
-    handOff,
-    sql,
-    prepare,
-    context,
-    partitionsOf,
-    insertSearching,
-    storeAlone,
-    findContexts,
-    monthly,
-    remembered
-  }
+  return { handOff, sql, prepare, partitionsOf, insertSearching, storeAlone, findContexts, monthly, remembered }
 })
 
 type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
@@ -114,37 +103,45 @@ const makeInsertAll = ({ handOff, insertSearching, monthly, partitionsOf, prepar
   return { insertAlone, insertAll }
 }
 
-/** `handOff` takes over new deliveries as they are stored; null if they always wait for a claim. */
-export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandOff["Type"] | null) {
-  const parts = yield* makeParts(handOff)
-  const insertAll = makeInsertAll(parts)
+const makeLookUp = Effect.fnUntraced(function* ({ findContexts, remembered }: Parts) {
   const contexts = yield* Batcher.make({
     ...gathering,
     keyOf: (query: ContextQuery) => receiptKey(query),
-    run: parts.findContexts
+    run: findContexts
   })
-  const insertions = yield* Batcher.make({
-    ...gathering,
-    keyOf: (receipt: VersionedReceipt) => receiptKey(receipt),
-    run: insertAll.insertAll
-  })
-  const lookUp = (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
+  return (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
     Effect.withFiberRuntime((fiber) => {
       const alone = isInTransaction(fiber)
-      const find = alone ? Effect.map(parts.findContexts([query]), ([found]) => found) : contexts.submit(query)
+      const find = alone ? Effect.map(findContexts([query]), ([found]) => found) : contexts.submit(query)
       return Effect.map(find, (found) => {
         if (found === undefined) return undefined
         // A transaction's reads must not be cached: others can't see them yet
-        if (!alone) parts.remembered.put(accountKey(query), found)
+        if (!alone) remembered.put(accountKey(query), found)
         return { ...found, version: null }
       })
     })
-  const insert = (receipt: VersionedReceipt): Effect.Effect<StoredReceipt | undefined, SqlError.SqlError> =>
+})
+
+const makeInsert = Effect.fnUntraced(function* (parts: Parts) {
+  const { insertAll, insertAlone } = makeInsertAll(parts)
+  const insertions = yield* Batcher.make({
+    ...gathering,
+    keyOf: (receipt: VersionedReceipt) => receiptKey(receipt),
+    run: insertAll
+  })
+  return (receipt: VersionedReceipt): Effect.Effect<StoredReceipt | undefined, SqlError.SqlError> =>
     Effect.withFiberRuntime((fiber) =>
       receipt.deauthorizes || claimsMilestone(receipt.events) || isInTransaction(fiber)
-        ? Effect.map(insertAll.insertAlone(receipt), (rows) => addStored(new Map(), rows).get(receiptKey(receipt)))
+        ? Effect.map(insertAlone(receipt), (rows) => addStored(new Map(), rows).get(receiptKey(receipt)))
         : insertions.submit(receipt)
     )
+})
+
+/** `handOff` takes over new deliveries as they are stored; null if they always wait for a claim. */
+export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandOff["Type"] | null) {
+  const parts = yield* makeParts(handOff)
+  const lookUp = yield* makeLookUp(parts)
+  const insert = yield* makeInsert(parts)
 
   return {
     /** Looks up everything about the account in one round trip. Undefined if it is not linked in this environment. */

@@ -56,15 +56,15 @@ export const makeLostEvents = Effect.gen(function* () {
 })
 
 /**
- * How many events of a time are listed before it is divided, so that no more are held at once, the oldest can be stored
+ * How many events of a period are listed before it is divided, so that no more are held at once, the oldest can be stored
  * first (the first payment of an account is a milestone), and what is stored before a failure is not compared again.
  */
 const mostListed = 1000
 
-/** The shortest time that the provider can be asked for: it tells when an event was created in seconds. */
+/** The shortest period that can be listed: the provider dates events in whole seconds. */
 const second = 1000
 
-/** How long a round may take: less than after which another process would take over (`housekeepingLayer`). */
+/** How long a round may take: less than the time after which another process takes over (`housekeepingLayer`). */
 const roundMillis = 600_000
 
 /** How much of a round an account may take, however many there are and however many events it has. */
@@ -73,7 +73,7 @@ const leastShareMillis = 60_000
 /** The newest events are left alone: their notifications may still be under way. */
 const graceMillis = 120_000
 
-/** The pause between two calls of the background task: 1 % of what the provider lets a platform call. */
+/** The pause between two calls of the background task, which thus makes 1 % of the calls that a platform may make. */
 const pauses = { sandbox: "4 seconds", production: "1 second" } as const satisfies Record<Environment, string>
 
 class RoundIsOver extends Data.TaggedError("RoundIsOver") {}
@@ -93,29 +93,74 @@ export interface Progress {
 
 type Replays = Pick<Effect.Effect.Success<typeof makeReplay>, "takeIn">
 
-const makeReconcile = Effect.fnUntraced(function* ({ takeIn }: Replays) {
-  const lostEvents = yield* makeLostEvents
+/** A listed part of a period. */
+interface Listed {
+  /** Its events that left no receipt, newest first. */
+  readonly lost: ReadonlyArray<ListedEvent>
+  readonly total: number
+  /** When the oldest listed event was created. */
+  readonly begins: number
+  /** Whether some lost events are left for the next listing of the same part. */
+  readonly dropped: boolean
+}
+
+interface Pace<E> {
+  /** Runs after each call to the provider. */
+  readonly pace: Effect.Effect<void, E>
+}
+
+/** Lists a part of a period: to its end if it can't be divided, otherwise up to `mostListed` events. */
+const makeListPart = Effect.map(makeLostEvents, (lostEvents) =>
+  Effect.fnUntraced(function* <E>(
+    tenant: Tenant,
+    part: { readonly from: number; readonly until: number; readonly divisible: boolean },
+    tried: ReadonlySet<string>,
+    { pace }: Pace<E>
+  ) {
+    const lost: Array<ListedEvent> = []
+    let [total, begins, dropped] = [0, part.until, false]
+    yield* lostEvents(tenant, { since: new Date(part.from), until: new Date(part.until) }, (some, page) => {
+      total += page.length
+      begins = second * (page.at(-1)?.created ?? part.from / second)
+      lost.push(...some.filter(({ id }) => !tried.has(id)))
+      if (lost.length > mostListed) {
+        // All of one second
+        lost.splice(0, lost.length - mostListed)
+        dropped = true
+      }
+      return Effect.as(pace, total < mostListed || !part.divisible)
+    })
+    return { lost, total, begins, dropped } satisfies Listed
+  })
+)
+
+/** Stores a lost event, and returns what it counts as: nothing if its notification has arrived meanwhile. */
+const storeLost = ({ takeIn }: Replays, tenant: Tenant, event: ListedEvent, author: Author | null) =>
+  takeIn(tenant, event, author).pipe(
+    Effect.map(({ changed }) => (changed ? "stored" : null)),
+    Effect.catchTag("ReplayRefused", ({ message }) =>
+      Effect.logWarning(`An event that left no receipt can't be stored: ${message}`).pipe(
+        Effect.annotateLogs({ ...tenant, "notification.id": event.id }),
+        Effect.as("refused" as const)
+      )
+    )
+  )
+
+const makeReconcile = Effect.fnUntraced(function* (replays: Replays) {
+  const listPart = yield* makeListPart
   const metrics = yield* Metrics
   // Exported from the start: an increase needs a previous value
   for (const environment of environments) {
     metrics?.count("connected_payments.notification.reconciled.count", [environment], 0)
   }
 
-  /**
-   * Stores an account's events of a time that left no receipt, the oldest first.
-   *
-   * @param pace runs after each call to the provider
-   * @param upTo runs when everything before a time is stored
-   */
+  /** Stores an account's events of a period that left no receipt, the oldest first. */
   return Effect.fnUntraced(function* <E, E2>(
     tenant: Tenant,
     range: ToCompare,
     author: Author | null,
-    {
-      pace,
-      upTo
-    }: {
-      readonly pace: Effect.Effect<void, E>
+    options: Pace<E> & {
+      /** Runs when everything before a time is stored. */
       readonly upTo: (time: Date, progress: Progress) => Effect.Effect<unknown, E2>
     }
   ) {
@@ -125,47 +170,26 @@ const makeReconcile = Effect.fnUntraced(function* ({ takeIn }: Replays) {
     let step = Math.max(second, end - from)
     while (from < end) {
       const until = Math.min(from + step, end)
-      const held: Array<ListedEvent> = []
-      let [listed, begins, dropped] = [0, until, false]
-      yield* lostEvents(tenant, { since: new Date(from), until: new Date(until) }, (lost, page) => {
-        listed += page.length
-        begins = second * (page.at(-1)?.created ?? from / second)
-        held.push(...lost.filter(({ id }) => !tried.has(id)))
-        if (held.length > mostListed) {
-          // All of one second
-          held.splice(0, held.length - mostListed)
-          dropped = true
-        }
-        return Effect.as(pace, listed < mostListed || step === second)
-      })
-      if (listed >= mostListed && step > second) {
+      const divisible = step > second
+      const { begins, dropped, lost, total } = yield* listPart(tenant, { from, until, divisible }, tried, options)
+      if (total >= mostListed && divisible) {
         step = second * Math.max(1, Math.floor(Math.min(until - begins, step / 2) / second))
         from = Math.max(from, second * Math.floor((range.atLeastSince?.getTime() ?? from) / second))
         continue
       }
       const progress = { stored: 0, refused: 0 }
-      for (const event of held.reverse()) {
+      for (const event of lost.toReversed()) {
         tried.add(event.id)
-        const taken = yield* takeIn(tenant, event, author).pipe(
-          Effect.map(({ changed }) => (changed ? "stored" : null)),
-          Effect.catchTag("ReplayRefused", ({ message }) =>
-            Effect.as(
-              Effect.logWarning(`An event that left no receipt can't be stored: ${message}`).pipe(
-                Effect.annotateLogs({ ...tenant, "notification.id": event.id })
-              ),
-              "refused" as const
-            )
-          )
-        )
+        const taken = yield* storeLost(replays, tenant, event, author)
         if (taken !== null) progress[taken] += 1
       }
       if (!dropped) {
         from = until
         tried.clear()
-        if (listed < mostListed / 2) step *= 2
+        if (total < mostListed / 2) step *= 2
       }
       metrics?.count("connected_payments.notification.reconciled.count", [tenant.environment], progress.stored)
-      yield* upTo(new Date(from), progress)
+      yield* options.upTo(new Date(from), progress)
     }
   })
 })

@@ -43,96 +43,109 @@ export interface NewLink {
   readonly linkedBy: LinkedBy
 }
 
-export const makeAccountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
-  const columns = sql.literal(`
-    account_id AS "accountId", status, COALESCE(linked_by, 'operator') AS "linkedBy",
-    had_payments_before AS "hadPaymentsBefore", linked_at AS "linkedAt", disconnected_at AS "disconnectedAt"`)
-  const linkedLast = sql.literal("GREATEST(linked_at, access_confirmed_at)")
+const columns = `
+  account_id AS "accountId", status, COALESCE(linked_by, 'operator') AS "linkedBy",
+  had_payments_before AS "hadPaymentsBefore", linked_at AS "linkedAt", disconnected_at AS "disconnectedAt"`
 
-  return {
-    find: (tenant: Tenant, lock: "" | "for update" = "") =>
-      firstRow(sql<AccountRow>`
-        SELECT ${columns}, ends_at_provider AS "endsAtProvider", ${linkedLast}::text AS "linkedLast"
-        FROM payments.provider_accounts WHERE ${ofTenant(sql, tenant)} ${sql.literal(lock)}`),
+const linkedLast = "GREATEST(linked_at, access_confirmed_at)"
 
-    show: (tenant: Tenant) =>
-      firstRow(sql<LinkedAccount>`SELECT ${columns} FROM payments.provider_accounts WHERE ${ofTenant(sql, tenant)}`),
+type Sql = SqlClient.SqlClient
 
-    /** Locks the organization's row: the account's own row can't be locked before it exists. */
-    lockOrganization: ({ organizationId }: Tenant) =>
-      sql`SELECT 1 FROM payments.organizations WHERE id = ${organizationId} FOR NO KEY UPDATE`,
+const linkStatements = (sql: Sql) => ({
+  find: (tenant: Tenant, lock: "" | "for update" = "") =>
+    firstRow(sql<AccountRow>`
+      SELECT ${sql.literal(columns)}, ends_at_provider AS "endsAtProvider", ${sql.literal(linkedLast)}::text AS "linkedLast"
+      FROM payments.provider_accounts WHERE ${ofTenant(sql, tenant)} ${sql.literal(lock)}`),
 
-    /** Stores a link; none if another account is connected. A connected account's record is kept. */
-    link: ({ accountId, hadPayments, linkedBy, reported, tenant }: NewLink) =>
-      firstRow(sql<LinkedAccount>`
-        INSERT INTO payments.provider_accounts AS known
-          (organization_id, environment, account_id, status, had_payments_before, reported_status,
-            reported_status_reading, linked_by)
-        VALUES (${tenant.organizationId}, ${tenant.environment}, ${accountId}, 'connected', ${hadPayments},
-          ${reported.status === null ? null : JSON.stringify(reported.status)}::jsonb, ${reported.reading}::bigint,
-          ${linkedBy})
-        ON CONFLICT (organization_id, environment) DO UPDATE SET
-          account_id = excluded.account_id, status = 'connected', disconnected_at = NULL,
-          linked_at = CASE WHEN known.status = 'connected' THEN known.linked_at ELSE now() END,
-          linked_by = CASE WHEN known.status = 'connected' THEN known.linked_by ELSE excluded.linked_by END,
-          ends_at_provider = false,
-          access_confirmed_at = CASE WHEN known.status = 'connected'
-            THEN GREATEST(known.access_confirmed_at, ${reported.begunAt.toISOString()}::timestamptz) END,
-          had_payments_before =
-            CASE WHEN known.status = 'connected' THEN known.had_payments_before ELSE excluded.had_payments_before END,
-          reported_status = COALESCE(
-            CASE WHEN known.status = 'connected' THEN known.reported_status END, excluded.reported_status),
-          reported_status_reading = CASE WHEN known.status = 'connected' THEN known.reported_status_reading
-            ELSE excluded.reported_status_reading END,
-          reported_status_at = CASE WHEN known.account_id = excluded.account_id THEN known.reported_status_at END,
-          first_payment_event_id =
-            CASE WHEN known.account_id = excluded.account_id THEN known.first_payment_event_id END
-        WHERE known.status = 'disconnected' OR known.account_id = excluded.account_id
-        RETURNING ${columns}`),
+  show: (tenant: Tenant) =>
+    firstRow(
+      sql<LinkedAccount>`SELECT ${sql.literal(columns)} FROM payments.provider_accounts WHERE ${ofTenant(sql, tenant)}`
+    ),
 
-    /** Numbers a reading of an account's status, before the provider is called. */
-    nextReading: oneRow(sql<Pick<Reported, "reading" | "begunAt">>`
-      SELECT nextval('payments.account_readings')::text AS reading, clock_timestamp() AS "begunAt"`),
+  /** Locks the organization's row: the account's own row can't be locked before it exists. */
+  lockOrganization: ({ organizationId }: Tenant) =>
+    sql`SELECT 1 FROM payments.organizations WHERE id = ${organizationId} FOR NO KEY UPDATE`,
 
-    /** Disconnects the account unless it was linked again since it was read; returns whether it did. */
-    disconnect: (tenant: Tenant, known: Pick<AccountRow, "accountId" | "linkedLast">, endsAtProvider: boolean) =>
-      anyRow(sql`
-        UPDATE payments.provider_accounts
-        SET status = 'disconnected', disconnected_at = now(), ends_at_provider = ${endsAtProvider}
-        WHERE ${ofTenant(sql, tenant)} AND account_id = ${known.accountId} AND status = 'connected'
-          AND ${linkedLast} = ${known.linkedLast}::timestamptz
-        RETURNING 1`),
+  /** Numbers a reading of an account's status, before the provider is called. */
+  nextReading: oneRow(sql<Pick<Reported, "reading" | "begunAt">>`
+    SELECT nextval('payments.account_readings')::text AS reading, clock_timestamp() AS "begunAt"`),
 
-    accessEnded: (tenant: Tenant, accountId: string) =>
-      sql`
-        UPDATE payments.provider_accounts SET ends_at_provider = false
-        WHERE ${ofTenant(sql, tenant)} AND account_id = ${accountId} AND status = 'disconnected'`.pipe(Effect.asVoid),
-
-    unlink: (tenant: Tenant) =>
-      firstRow(sql<LinkedAccount>`
-        DELETE FROM payments.provider_accounts WHERE ${ofTenant(sql, tenant)} RETURNING ${columns}`),
-
-    anyConnected: (environment: Environment, except: string | null) =>
-      firstRow(sql<ConnectedAccount>`
-        SELECT environment, account_id AS "accountId" FROM payments.provider_accounts
-        WHERE environment = ${environment} AND status = 'connected' AND account_id IS DISTINCT FROM ${except}
-        ORDER BY ${linkedLast} DESC LIMIT 1`),
-
-    platform: (environment: Environment) =>
-      firstRow(sql<{ id: string }>`
-        SELECT platform_id AS id FROM payments.provider_platforms WHERE environment = ${environment}`).pipe(
-        Effect.map(Option.map(({ id }) => id))
-      ),
-
-    /** Records the accounts' platform; returns false, changing nothing, if accounts are connected under another one. */
-    recordPlatform: (environment: Environment, platformId: string) =>
-      anyRow(sql`
-        INSERT INTO payments.provider_platforms AS known (environment, platform_id)
-        VALUES (${environment}, ${platformId})
-        ON CONFLICT (environment) DO UPDATE SET platform_id = excluded.platform_id, recorded_at = now()
-        WHERE known.platform_id = excluded.platform_id OR NOT EXISTS (
-          SELECT 1 FROM payments.provider_accounts
-          WHERE environment = excluded.environment AND status = 'connected')
-        RETURNING 1`)
-  }
+  /** Stores a link; none if another account is connected. A connected account's record is kept. */
+  link: ({ accountId, hadPayments, linkedBy, reported, tenant }: NewLink) =>
+    firstRow(sql<LinkedAccount>`
+      INSERT INTO payments.provider_accounts AS known
+        (organization_id, environment, account_id, status, had_payments_before, reported_status,
+          reported_status_reading, linked_by)
+      VALUES (${tenant.organizationId}, ${tenant.environment}, ${accountId}, 'connected', ${hadPayments},
+        ${reported.status === null ? null : JSON.stringify(reported.status)}::jsonb, ${reported.reading}::bigint,
+        ${linkedBy})
+      ON CONFLICT (organization_id, environment) DO UPDATE SET
+        account_id = excluded.account_id, status = 'connected', disconnected_at = NULL,
+        linked_at = CASE WHEN known.status = 'connected' THEN known.linked_at ELSE now() END,
+        linked_by = CASE WHEN known.status = 'connected' THEN known.linked_by ELSE excluded.linked_by END,
+        ends_at_provider = false,
+        access_confirmed_at = CASE WHEN known.status = 'connected'
+          THEN GREATEST(known.access_confirmed_at, ${reported.begunAt.toISOString()}::timestamptz) END,
+        had_payments_before =
+          CASE WHEN known.status = 'connected' THEN known.had_payments_before ELSE excluded.had_payments_before END,
+        reported_status = COALESCE(
+          CASE WHEN known.status = 'connected' THEN known.reported_status END, excluded.reported_status),
+        reported_status_reading = CASE WHEN known.status = 'connected' THEN known.reported_status_reading
+          ELSE excluded.reported_status_reading END,
+        reported_status_at = CASE WHEN known.account_id = excluded.account_id THEN known.reported_status_at END,
+        first_payment_event_id =
+          CASE WHEN known.account_id = excluded.account_id THEN known.first_payment_event_id END
+      WHERE known.status = 'disconnected' OR known.account_id = excluded.account_id
+      RETURNING ${sql.literal(columns)}`)
 })
+
+const endStatements = (sql: Sql) => ({
+  /** Disconnects the account unless it was linked again since it was read; returns whether it did. */
+  disconnect: (tenant: Tenant, known: Pick<AccountRow, "accountId" | "linkedLast">, endsAtProvider: boolean) =>
+    anyRow(sql`
+      UPDATE payments.provider_accounts
+      SET status = 'disconnected', disconnected_at = now(), ends_at_provider = ${endsAtProvider}
+      WHERE ${ofTenant(sql, tenant)} AND account_id = ${known.accountId} AND status = 'connected'
+        AND ${sql.literal(linkedLast)} = ${known.linkedLast}::timestamptz
+      RETURNING 1`),
+
+  accessEnded: (tenant: Tenant, accountId: string) =>
+    sql`
+      UPDATE payments.provider_accounts SET ends_at_provider = false
+      WHERE ${ofTenant(sql, tenant)} AND account_id = ${accountId} AND status = 'disconnected'`.pipe(Effect.asVoid),
+
+  unlink: (tenant: Tenant) =>
+    firstRow(sql<LinkedAccount>`
+      DELETE FROM payments.provider_accounts WHERE ${ofTenant(sql, tenant)} RETURNING ${sql.literal(columns)}`)
+})
+
+const platformStatements = (sql: Sql) => ({
+  anyConnected: (environment: Environment, except: string | null) =>
+    firstRow(sql<ConnectedAccount>`
+      SELECT environment, account_id AS "accountId" FROM payments.provider_accounts
+      WHERE environment = ${environment} AND status = 'connected' AND account_id IS DISTINCT FROM ${except}
+      ORDER BY ${sql.literal(linkedLast)} DESC LIMIT 1`),
+
+  platform: (environment: Environment) =>
+    firstRow(sql<{ id: string }>`
+      SELECT platform_id AS id FROM payments.provider_platforms WHERE environment = ${environment}`).pipe(
+      Effect.map(Option.map(({ id }) => id))
+    ),
+
+  /** Records the accounts' platform; returns false, changing nothing, if accounts are connected under another one. */
+  recordPlatform: (environment: Environment, platformId: string) =>
+    anyRow(sql`
+      INSERT INTO payments.provider_platforms AS known (environment, platform_id)
+      VALUES (${environment}, ${platformId})
+      ON CONFLICT (environment) DO UPDATE SET platform_id = excluded.platform_id, recorded_at = now()
+      WHERE known.platform_id = excluded.platform_id OR NOT EXISTS (
+        SELECT 1 FROM payments.provider_accounts
+        WHERE environment = excluded.environment AND status = 'connected')
+      RETURNING 1`)
+})
+
+export const makeAccountsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
+  ...linkStatements(sql),
+  ...endStatements(sql),
+  ...platformStatements(sql)
+}))

@@ -153,7 +153,10 @@ const lookedUp = Effect.fnUntraced(function* (tenant: Tenant, id = newEventId())
   )
   const query = { environment: "sandbox", providerEventId: id, accountId: tenant.accountId, sold: null } as const
   const context = yield* Effect.fromNullable(yield* receipts.findContext(query))
-  const envelopes = envelopesOf({ name: stripeName, reader: stripeReader }, "sandbox", event, context, null)
+  const envelopes = envelopesOf(
+    { name: stripeName, reader: stripeReader },
+    { environment: "sandbox", event, context, soldItems: null }
+  )
   if (typeof envelopes === "string" || "_tag" in envelopes) return yield* Effect.dieMessage("It can be read")
   const store = receipts.insert({
     ...query,

@@ -1,11 +1,11 @@
-import { SqlClient, type SqlError } from "@effect/sql"
-import { Effect, type Option } from "effect"
+import { SqlClient } from "@effect/sql"
+import { Effect } from "effect"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { CheckoutPageId, OrganizationId } from "../../platform/kit/Ids.ts"
 import { mostCounted } from "../../platform/kit/Request.ts"
-import type { Tenant } from "../../platform/kit/Tenant.ts"
+import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
-import { anyRow, firstRow } from "../../platform/storage/Database.ts"
+import { anyRow, firstRow, oneRow } from "../../platform/storage/Database.ts"
 import type { ShownCollection } from "../checkout/Collection.ts"
 import type { CheckoutPageItem, ListCheckoutPages } from "./Api.ts"
 
@@ -41,107 +41,99 @@ export interface FoundRow extends Omit<PageRow, "sales"> {
 
 const keepDeleted = "400 days"
 
-type Statement<A> = Effect.Effect<A, SqlError.SqlError>
+const columns = `
+  p.id, p.slug, p.environment, p.active, p.title, p.text, p.image_file AS "imageFile", p.image_alt AS "imageAlt",
+  p.items, p.collect, p.allow_promotion_codes AS "allowPromotionCodes", p.success_text AS "successText",
+  p.created_at AS "createdAt", p.updated_at AS "updatedAt"`
 
-/** SQL: how often a page `p` sold, counted up to `mostCounted`. */
-const sales = `(
+/** Also how often a page sold, counted up to `mostCounted`. */
+const withSales = `${columns}, (
   SELECT count(*)::int FROM (
     SELECT 1 FROM payments.sold_items s
     WHERE s.organization_id = p.organization_id AND s.environment = p.environment AND s.checkout_page = p.id
       AND s.sold_at IS NOT NULL LIMIT ${mostCounted}
   ) AS sold) AS sales`
 
-export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => {
-  const columns = sql.literal(`
-    p.id, p.slug, p.environment, p.active, p.title, p.text, p.image_file AS "imageFile", p.image_alt AS "imageAlt",
-    p.items, p.collect, p.allow_promotion_codes AS "allowPromotionCodes", p.success_text AS "successText",
-    p.created_at AS "createdAt", p.updated_at AS "updatedAt"`)
+type Sql = SqlClient.SqlClient
 
-  const shown = sql`${columns}, ${sql.literal(sales)}`
+const existing = (sql: Sql, tenant: Tenant) => sql`${ofTenant(sql, tenant, "p")} AND p.deleted_at IS NULL`
 
-  const ofTenant = ({ environment, organizationId }: Tenant) =>
-    sql`p.organization_id = ${organizationId} AND p.environment = ${environment} AND p.deleted_at IS NULL`
-
-  const find = (tenant: Tenant, id: CheckoutPageId, lock = ""): Statement<Option.Option<PageRow>> =>
+const readStatements = (sql: Sql) => {
+  const find = (tenant: Tenant, id: CheckoutPageId, lock: "" | "FOR UPDATE" = "") =>
     firstRow(sql<PageRow>`
-        SELECT ${shown} FROM payments.checkout_pages p WHERE ${ofTenant(tenant)} AND p.id = ${id} ${sql.literal(lock)}`)
+      SELECT ${sql.literal(withSales)} FROM payments.checkout_pages p
+      WHERE ${existing(sql, tenant)} AND p.id = ${id} ${sql.literal(lock)}`)
 
   return {
     find,
 
     lock: (tenant: Tenant, id: CheckoutPageId) => find(tenant, id, "FOR UPDATE"),
 
-    /** Locks the workspace until the transaction ends, so that creations are counted one after the other. */
-    lockWorkspace: ({ environment, organizationId }: Tenant): Statement<void> =>
-      sql`
-        SELECT 1 FROM payments.workspaces
-        WHERE organization_id = ${organizationId} AND environment = ${environment} FOR NO KEY UPDATE`.pipe(
-        Effect.asVoid
-      ),
-
-    count: (tenant: Tenant): Statement<number> =>
+    count: (tenant: Tenant) =>
       Effect.map(
-        sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.checkout_pages p WHERE ${ofTenant(tenant)}`,
-        ([row]) => row?.count ?? 0
+        oneRow(sql<{ count: number }>`
+          SELECT count(*)::int AS count FROM payments.checkout_pages p WHERE ${existing(sql, tenant)}`),
+        ({ count }) => count
       ),
 
-    list: (
-      tenant: Tenant,
-      { active, starting_after: after }: ListCheckoutPages,
-      limit: number
-    ): Statement<ReadonlyArray<PageRow>> => sql<PageRow>`
-      SELECT ${shown} FROM payments.checkout_pages p
-      WHERE ${ofTenant(tenant)} AND ${after === undefined ? sql.literal("true") : sql`p.id < ${after}`}
+    list: (tenant: Tenant, { active, starting_after: after }: ListCheckoutPages, limit: number) => sql<PageRow>`
+      SELECT ${sql.literal(withSales)} FROM payments.checkout_pages p
+      WHERE ${existing(sql, tenant)} AND ${after === undefined ? sql.literal("true") : sql`p.id < ${after}`}
         AND ${active === undefined ? sql.literal("true") : sql`p.active = ${active}`}
       ORDER BY p.id DESC LIMIT ${limit}`,
 
-    insert: (
-      { environment, organizationId }: Tenant,
-      { id, slug }: Pick<PageRow, "id" | "slug">,
-      content: PageContent
-    ): Statement<void> =>
-      sql`
-        INSERT INTO payments.checkout_pages (organization_id, environment, id, slug, active, title, text, image_file,
-          image_alt, items, collect, allow_promotion_codes, success_text)
-        VALUES (${organizationId}, ${environment}, ${id}, ${slug}, ${content.active}, ${content.title}, ${content.text},
-          ${content.imageFile}, ${content.imageAlt}, ${JSON.stringify(content.items)}::jsonb,
-          ${JSON.stringify(content.collect)}::jsonb, ${content.allowPromotionCodes}, ${content.successText})`.pipe(
-        Effect.asVoid
-      ),
-
-    replace: (tenant: Tenant, id: CheckoutPageId, content: PageContent): Statement<void> =>
-      sql`
-        UPDATE payments.checkout_pages p SET active = ${content.active}, title = ${content.title},
-          text = ${content.text}, image_file = ${content.imageFile}, image_alt = ${content.imageAlt},
-          items = ${JSON.stringify(content.items)}::jsonb, collect = ${JSON.stringify(content.collect)}::jsonb,
-          allow_promotion_codes = ${content.allowPromotionCodes}, success_text = ${content.successText},
-          updated_at = now()
-        WHERE ${ofTenant(tenant)} AND p.id = ${id}`.pipe(Effect.asVoid),
-
-    markDeleted: (tenant: Tenant, id: CheckoutPageId): Statement<boolean> =>
-      anyRow(sql`
-        UPDATE payments.checkout_pages p SET deleted_at = now(), active = false
-        WHERE ${ofTenant(tenant)} AND p.id = ${id} RETURNING 1`),
-
-    hasImage: ({ environment, organizationId }: Tenant, file: string): Statement<boolean> =>
-      anyRow(sql`
-        SELECT 1 FROM payments.product_image_uploads
-        WHERE organization_id = ${organizationId} AND environment = ${environment} AND file = ${file}`),
+    hasImage: (tenant: Tenant, file: string) =>
+      anyRow(sql`SELECT 1 FROM payments.product_image_uploads WHERE ${ofTenant(sql, tenant)} AND file = ${file}`),
 
     /** Finds a page, deleted ones included, by its slug alone, since a payer's request names no tenant. */
-    findBySlug: (slug: string): Statement<Option.Option<FoundRow>> =>
+    findBySlug: (slug: string) =>
       firstRow(sql<FoundRow>`
-        SELECT ${columns}, p.organization_id AS "organizationId", p.deleted_at IS NOT NULL AS deleted,
+        SELECT ${sql.literal(columns)}, p.organization_id AS "organizationId", p.deleted_at IS NOT NULL AS deleted,
           (SELECT o.name FROM payments.organizations o WHERE o.id = p.organization_id) AS seller,
           EXISTS (SELECT 1 FROM payments.provider_accounts a WHERE a.organization_id = p.organization_id
             AND a.environment = p.environment AND a.status = 'connected') AS connected
-        FROM payments.checkout_pages p WHERE p.slug = ${slug}`),
-
-    removeDeleted: removeOld(sql, {
-      table: "checkout_pages",
-      key: ["organization_id", "environment", "id"],
-      old: sql`r.deleted_at < now() - ${keepDeleted}::interval`,
-      by: "deleted_at"
-    })
+        FROM payments.checkout_pages p WHERE p.slug = ${slug}`)
   }
+}
+
+const writeStatements = (sql: Sql) => ({
+  /** Locks the workspace until the transaction ends, so that creations are counted one after the other. */
+  lockWorkspace: (tenant: Tenant) =>
+    sql`SELECT 1 FROM payments.workspaces WHERE ${ofTenant(sql, tenant)} FOR NO KEY UPDATE`,
+
+  insert: (
+    { environment, organizationId }: Tenant,
+    { id, slug }: Pick<PageRow, "id" | "slug">,
+    content: PageContent
+  ) => sql`
+    INSERT INTO payments.checkout_pages (organization_id, environment, id, slug, active, title, text, image_file,
+      image_alt, items, collect, allow_promotion_codes, success_text)
+    VALUES (${organizationId}, ${environment}, ${id}, ${slug}, ${content.active}, ${content.title}, ${content.text},
+      ${content.imageFile}, ${content.imageAlt}, ${JSON.stringify(content.items)}::jsonb,
+      ${JSON.stringify(content.collect)}::jsonb, ${content.allowPromotionCodes}, ${content.successText})`,
+
+  replace: (tenant: Tenant, id: CheckoutPageId, content: PageContent) => sql`
+    UPDATE payments.checkout_pages p SET active = ${content.active}, title = ${content.title},
+      text = ${content.text}, image_file = ${content.imageFile}, image_alt = ${content.imageAlt},
+      items = ${JSON.stringify(content.items)}::jsonb, collect = ${JSON.stringify(content.collect)}::jsonb,
+      allow_promotion_codes = ${content.allowPromotionCodes}, success_text = ${content.successText},
+      updated_at = now()
+    WHERE ${existing(sql, tenant)} AND p.id = ${id}`,
+
+  markDeleted: (tenant: Tenant, id: CheckoutPageId) =>
+    anyRow(sql`
+      UPDATE payments.checkout_pages p SET deleted_at = now(), active = false
+      WHERE ${existing(sql, tenant)} AND p.id = ${id} RETURNING 1`),
+
+  removeDeleted: removeOld(sql, {
+    table: "checkout_pages",
+    key: ["organization_id", "environment", "id"],
+    old: sql`r.deleted_at < now() - ${keepDeleted}::interval`,
+    by: "deleted_at"
+  })
 })
+
+export const makeCheckoutPagesRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
+  ...readStatements(sql),
+  ...writeStatements(sql)
+}))

@@ -104,7 +104,8 @@ export interface PayPagesOptions {
 const isForm = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
   /^application\/x-www-form-urlencoded\s*(;|$)/i.test(headers["content-type"]?.trim() ?? "")
 
-const pages = (options: PayPageOptions) => {
+/** The pages without a form: what a payer is told in place of one, or afterwards. */
+const messages = (options: PayPageOptions) => {
   const message = messagePage(options)
   return {
     unknown: message({
@@ -149,38 +150,87 @@ const pages = (options: PayPageOptions) => {
         sandbox: environment === "sandbox",
         title: "Thank you",
         text: successText ?? "Your checkout is finished. You can close this page."
-      }),
-
-    /** A form that did not come from the page, or can't be read. */
-    unreadable: (page: FoundPage, { status }: ApiError) =>
-      payPage(page, options, {
-        status,
-        alert: "Your choice could not be read. Nothing was charged. Check it and try again.",
-        // Otherwise the unread rest of the body would be parsed as the next request
-        ...(status === 413 ? { headers: { connection: "close" } } : {})
-      }),
-
-    again: (page: FoundPage, choice: Exclude<Choice, { readonly kind: "chosen" }>) =>
-      choice.kind === "changed"
-        ? payPage(page, options, {
-            status: 409,
-            alert: "The shop has changed this page meanwhile. Nothing was charged. Check it and try again."
-          })
-        : payPage(page, options, { status: 422, alert: choice.alert, entered: choice.entered }),
-
-    failed: (page: FoundPage, error: ApiError) => {
-      const temporary = error.status >= 500 || error.status === 429
-      const again = error._tag === "IdempotencyRequestInProgress" || temporary
-      return payPage(page, options, {
-        status: error.status === 404 || error.status === 402 ? 409 : error.status,
-        alert: again
-          ? "The payment page could not be opened: the payment provider did not answer in time. Nothing was charged. Wait a moment and try again."
-          : "This can't be bought at the moment. Nothing was charged. Ask the shop.",
-        headers: error.retryAfter === null ? {} : { "retry-after": String(retrySeconds(error.retryAfter)) }
       })
-    }
   }
 }
+
+/** The page again, after a form that led to no session. */
+const refusals = (options: PayPageOptions) => ({
+  /** A form that did not come from the page, or can't be read. */
+  unreadable: (page: FoundPage, { status }: ApiError) =>
+    payPage(page, options, {
+      status,
+      alert: "Your choice could not be read. Nothing was charged. Check it and try again.",
+      // Otherwise the unread rest of the body would be parsed as the next request
+      ...(status === 413 ? { headers: { connection: "close" } } : {})
+    }),
+
+  again: (page: FoundPage, choice: Exclude<Choice, { readonly kind: "chosen" }>) =>
+    choice.kind === "changed"
+      ? payPage(page, options, {
+          status: 409,
+          alert: "The shop has changed this page meanwhile. Nothing was charged. Check it and try again."
+        })
+      : payPage(page, options, { status: 422, alert: choice.alert, entered: choice.entered }),
+
+  failed: (page: FoundPage, error: ApiError) => {
+    const temporary = error.status >= 500 || error.status === 429
+    const again = error._tag === "IdempotencyRequestInProgress" || temporary
+    return payPage(page, options, {
+      status: error.status === 404 || error.status === 402 ? 409 : error.status,
+      alert: again
+        ? "The payment page could not be opened: the payment provider did not answer in time. Nothing was charged. Wait a moment and try again."
+        : "This can't be bought at the moment. Nothing was charged. Ask the shop.",
+      headers: error.retryAfter === null ? {} : { "retry-after": String(retrySeconds(error.retryAfter)) }
+    })
+  }
+})
+
+const readChoice = Effect.fnUntraced(
+  function* (page: FoundPage, request: HttpServerRequest.HttpServerRequest) {
+    if (!isForm(request)) return yield* new UnsupportedMediaType()
+    return yield* choiceOf(page, yield* readFields(yield* readBytes(request, maxFormBytes)))
+  },
+  // The client is gone, so there is nobody to answer: the edge ends the request
+  Effect.catchTag("RequestError", Effect.die)
+)
+
+/** Redirects a URL with a trailing slash, where the relative image URL would break; undefined for others. */
+const ownAddress = (slug: string, { url }: HttpServerRequest.HttpServerRequest) => {
+  const [path = "", ...query] = url.split("?")
+  return path.endsWith("/")
+    ? HttpServerResponse.empty({
+        status: 308,
+        headers: { location: [`../${slug}`, ...query].join("?"), "referrer-policy": "no-referrer" }
+      })
+    : undefined
+}
+
+const makePay = Effect.fnUntraced(function* ({ failed }: ReturnType<typeof refusals>) {
+  const checkoutPages = yield* CheckoutPages
+  const limits = yield* RateLimits
+  return (page: FoundPage, { attempt, chosen }: Extract<Choice, { readonly kind: "chosen" }>) =>
+    Effect.gen(function* () {
+      const { environment, organizationId } = page
+      yield* limits.take(`checkout-page-sessions:${organizationId}:${environment}`, sessionsOfWorkspace)
+      return yield* checkoutPages.startSession(page, chosen, attempt).pipe(
+        Effect.map((url) =>
+          HttpServerResponse.empty({
+            status: 303,
+            headers: { location: url, "cache-control": "no-store", "referrer-policy": "no-referrer" }
+          })
+        ),
+        Effect.catchAll((error) =>
+          Effect.as(
+            Effect.logWarning(`A checkout page created no session: ${error.code}`, error.cause).pipe(
+              Effect.annotateLogs({ organizationId, environment, checkoutPageId: page.id })
+            ),
+            failed(page, error)
+          )
+        )
+      )
+    })
+})
 
 /**
  * Serves `PayPagesApi`. The form needs no CSRF token: it reads no cookie and acts for no user, so a form from another
@@ -192,7 +242,8 @@ export const payPagesHttp = (options: PayPagesOptions) =>
       const checkoutPages = yield* CheckoutPages
       const limits = yield* RateLimits
       const pageOptions = { plainHttp: options.mode === "local" }
-      const shown = pages(pageOptions)
+      const shown = { ...messages(pageOptions), ...refusals(pageOptions) }
+      const pay = yield* makePay(shown)
 
       const limited = (kind: "views" | "submissions") =>
         Effect.flatMap(clientNetwork(options.trustedProxies), (address) =>
@@ -217,54 +268,12 @@ export const payPagesHttp = (options: PayPagesOptions) =>
           })
         )
 
-      const pay = (page: FoundPage, { attempt, chosen }: Extract<Choice, { readonly kind: "chosen" }>) =>
-        Effect.gen(function* () {
-          const { environment, organizationId } = page
-          yield* limits.take(`checkout-page-sessions:${organizationId}:${environment}`, sessionsOfWorkspace)
-          return yield* checkoutPages.startSession(page, chosen, attempt).pipe(
-            Effect.map((url) =>
-              HttpServerResponse.empty({
-                status: 303,
-                headers: { location: url, "cache-control": "no-store", "referrer-policy": "no-referrer" }
-              })
-            ),
-            Effect.catchAll((error) =>
-              Effect.as(
-                Effect.logWarning(`A checkout page created no session: ${error.code}`, error.cause).pipe(
-                  Effect.annotateLogs({ organizationId, environment, checkoutPageId: page.id })
-                ),
-                shown.failed(page, error)
-              )
-            )
-          )
-        })
-
-      const read = Effect.fnUntraced(
-        function* (page: FoundPage, request: HttpServerRequest.HttpServerRequest) {
-          if (!isForm(request)) return yield* new UnsupportedMediaType()
-          return yield* choiceOf(page, yield* readFields(yield* readBytes(request, maxFormBytes)))
-        },
-        // The client is gone, so there is nobody to answer: the edge ends the request
-        Effect.catchTag("RequestError", Effect.die)
-      )
-
       const submit = (page: FoundPage, request: HttpServerRequest.HttpServerRequest) =>
-        Effect.matchEffect(read(page, request), {
+        Effect.matchEffect(readChoice(page, request), {
           onFailure: (error) => Effect.succeed(shown.unreadable(page, error)),
           onSuccess: (choice) =>
             choice.kind === "chosen" ? pay(page, choice) : Effect.succeed(shown.again(page, choice))
         })
-
-      /** Redirects a URL with a trailing slash, where the relative image URL would break; undefined for others. */
-      const ownAddress = (slug: string, { url }: HttpServerRequest.HttpServerRequest) => {
-        const [path = "", ...query] = url.split("?")
-        return path.endsWith("/")
-          ? HttpServerResponse.empty({
-              status: 308,
-              headers: { location: [`../${slug}`, ...query].join("?"), "referrer-policy": "no-referrer" }
-            })
-          : undefined
-      }
 
       return handlers
         .handleRaw("page", ({ path, request }) =>

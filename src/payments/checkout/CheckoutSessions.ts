@@ -66,7 +66,7 @@ const makeExplainRefusal = (prices: Prices["Type"]) =>
     return yield* requestRefused({ ...refusal, fields: ["mode"] }, () => reason)
   })
 
-const make = Effect.gen(function* () {
+const makeCreate = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts
   const prices = yield* Prices
@@ -83,7 +83,7 @@ const make = Effect.gen(function* () {
    *
    * @param from the session's checkout page, whose return URLs take precedence over the organization's
    */
-  const create = Effect.fn("CheckoutSessions.create")(function* (
+  return Effect.fn("CheckoutSessions.create")(function* (
     principal: Seller,
     params: CreateCheckoutSession,
     keyFor: KeyFor,
@@ -117,6 +117,12 @@ const make = Effect.gen(function* () {
       .pipe(orUnavailable)
     return created.session
   })
+})
+
+const makeSales = Effect.gen(function* () {
+  const provider = yield* Provider
+  const accounts = yield* Accounts
+  const soldItems = yield* makeSoldItemsRepo
 
   /** Payers change quantities and owners offer upsells; of a complete session, these are the items sold. */
   const soldIn = (tenant: Tenant, sessionId: string) =>
@@ -140,7 +146,6 @@ const make = Effect.gen(function* () {
   })
 
   return {
-    create,
     soldIn,
     completeSoldItems,
     /** Records the sale of a session that has just been finished, if this service created it or its payment link. */
@@ -154,6 +159,8 @@ const make = Effect.gen(function* () {
     clean: orUnavailable(soldItems.clean)
   }
 })
+
+const make = Effect.zipWith(makeCreate, makeSales, (create, sales) => ({ create, ...sales }))
 
 export class CheckoutSessions extends service<CheckoutSessions>()(
   "connected-payments/payments/CheckoutSessions",

@@ -186,9 +186,9 @@ const withoutLines = ({ line_items: _, ...session }: ProviderObject): ProviderOb
 export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturnUrls): CheckoutSessionsPort => {
   const { list, retrieve } = stripeObjects(call)
   const retrieveCheckoutSession = retrieve("checkout.sessions.retrieve", (client) => client.checkout.sessions, {})
-  const linesOf = (account: ConnectedAccount, id: string) =>
+  const listLines = (account: ConnectedAccount, id: string, params: Stripe.Checkout.SessionListLineItemsParams) =>
     call("checkout.sessions.listLineItems", account, (client, scope) =>
-      client.checkout.sessions.listLineItems(id, everyLine, scope)
+      client.checkout.sessions.listLineItems(id, params, scope)
     )
   return {
     createCheckoutSession: (account, params, { idempotencyKey }) =>
@@ -198,7 +198,7 @@ export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturn
         const session = yield* call("checkout.sessions.create", account, (client, scope) =>
           client.checkout.sessions.create(sent, { ...scope, ...options })
         )
-        const lines = yield* allLines(session.line_items, linesOf(account, session.id))
+        const lines = yield* allLines(session.line_items, listLines(account, session.id, everyLine))
         return {
           session: withoutLines(withoutSecrets(toJson(session))),
           soldItems: soldItemsOf(lines),
@@ -221,29 +221,17 @@ export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturn
           )
         )
       ),
-    listSessionLines: (account, id, params) =>
-      namedPage(
-        call("checkout.sessions.listLineItems", account, (client, scope) =>
-          client.checkout.sessions.listLineItems(id, params, scope)
-        )
-      ),
+    listSessionLines: (account, id, params) => namedPage(listLines(account, id, params)),
     listCheckoutSessions: list("checkout.sessions.list", (client) => client.checkout.sessions, withTimeRange),
     findCheckoutSessions: list(
       "checkout.sessions.list",
       (client) => client.checkout.sessions,
-      ({ email, limit }) => ({
-        customer_details: { email },
-        limit
-      })
+      ({ email, limit }) => ({ customer_details: { email }, limit })
     ),
     // A payer may add optional items and cross-sells to the up to 100 lines of a new session
     listSessionItems: (account, id) =>
       Effect.map(
-        everyPage((params) =>
-          call("checkout.sessions.listLineItems", account, (client, scope) =>
-            client.checkout.sessions.listLineItems(id, params, scope)
-          )
-        ),
+        everyPage((params) => listLines(account, id, params)),
         soldItemsOf
       )
   }

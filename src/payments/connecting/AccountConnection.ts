@@ -36,20 +36,17 @@ const connectingAtOnce = () =>
     message: "Another request is connecting an account for this organization; try again shortly."
   })
 
-const makeParts = Effect.fnUntraced(function* (
-  publicUrl: string,
-  endPending: (tenant: Tenant) => Effect.Effect<void, ProviderFailure | ServiceUnavailable>
-) {
+const makeParts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const provider = yield* Provider
   const accounts = yield* Accounts
   const audit = yield* makeAudit
   const policy = yield* makeConnectingPolicy
   const repo = yield* makeConnectingRepo
-  return { publicUrl, endPending, sql, provider, accounts, audit, policy, repo }
+  return { sql, provider, accounts, audit, policy, repo }
 })
 
-type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
+type Parts = Effect.Effect.Success<typeof makeParts>
 
 const makeCreateFor = ({ policy, provider, repo, sql }: Parts) => {
   /** Creates the account at the provider, or finds the one that an earlier attempt created. */
@@ -147,19 +144,24 @@ const makeEnsureConnected = ({ accounts, policy, repo }: Parts, createFor: Retur
     return accountId
   })
 
-  return { link, ensureConnected }
+  return ensureConnected
 }
 
-const makeStart = (
-  { accounts, audit, endPending, policy, provider, publicUrl }: Parts,
-  { ensureConnected }: ReturnType<typeof makeEnsureConnected>
-) => {
+/** @param endPending completes a pending disconnection at the provider before another account is connected here */
+const makeStartOnboarding = Effect.fnUntraced(function* (
+  publicUrl: string,
+  endPending: (tenant: Tenant) => Effect.Effect<void, ProviderFailure | ServiceUnavailable>
+) {
+  const parts = yield* makeParts
+  const { accounts, audit, policy, provider } = parts
+  const ensureConnected = makeEnsureConnected(parts, makeCreateFor(parts))
+
   const pagesOf = ({ environment }: Tenant) => ({
     returnUrl: `${publicUrl}${connectingPaths.returned}?environment=${environment}`,
     refreshUrl: `${publicUrl}${connectingPaths.refresh}?environment=${environment}`
   })
 
-  const start = Effect.fn("AccountConnection.startOnboarding")(function* (tenant: Tenant, author: Author) {
+  return Effect.fn("AccountConnection.startOnboarding")(function* (tenant: Tenant, author: Author) {
     yield* policy.requireManagerNow(tenant, author)
     yield* policy.takeTurn(tenant)
     yield* endPending(tenant)
@@ -168,21 +170,6 @@ const makeStart = (
     yield* audit({ ...tenant, author, action: "account.onboarding_started", targetId: accountId })
     return link
   }, orUnavailable)
-
-  return start
-}
-
-/** @param endPending completes a pending disconnection at the provider before another account is connected here */
-const makeOnboarding = Effect.fnUntraced(function* (
-  publicUrl: string,
-  endPending: (tenant: Tenant) => Effect.Effect<void, ProviderFailure | ServiceUnavailable>
-) {
-  const parts = yield* makeParts(publicUrl, endPending)
-  const createFor = makeCreateFor(parts)
-  const ensureConnected = makeEnsureConnected(parts, createFor)
-  const start = makeStart(parts, ensureConnected)
-
-  return { start }
 })
 
 export interface LinkState {
@@ -226,17 +213,15 @@ const makeReadStatus = Effect.gen(function* () {
   })
 })
 
-const make = Effect.fnUntraced(function* ({ publicUrl }: { readonly publicUrl: string }) {
-  const sql = yield* SqlClient.SqlClient
+type Authorizations = Effect.Effect.Success<ReturnType<typeof makeAuthorizations>>
+
+const makeShow = Effect.fnUntraced(function* (authorizations: Authorizations) {
   const accounts = yield* Accounts
-  const policy = yield* makeConnectingPolicy
   const repo = yield* makeConnectingRepo
   const readStatus = yield* makeReadStatus
-  const authorizations = yield* makeAuthorizations(publicUrl)
-  const onboarding = yield* makeOnboarding(publicUrl, authorizations.endPending)
 
   /** With its current status at the provider, or the last reported one if that can't be read. */
-  const show = Effect.fn("AccountConnection.show")(function* (tenant: Tenant) {
+  return Effect.fn("AccountConnection.show")(function* (tenant: Tenant) {
     const canUseExisting = authorizations.isPossible(tenant.environment)
     const unread = (account: Option.Option<LinkedAccount>): LinkState => ({
       account: Option.getOrNull(account),
@@ -263,6 +248,13 @@ const make = Effect.fnUntraced(function* ({ publicUrl }: { readonly publicUrl: s
       Effect.catchTag("ProviderAccountNotConnected", () => Effect.map(accounts.show(tenant), unread))
     )
   }, orUnavailable)
+})
+
+const makeDisconnect = Effect.fnUntraced(function* (authorizations: Authorizations) {
+  const sql = yield* SqlClient.SqlClient
+  const accounts = yield* Accounts
+  const policy = yield* makeConnectingPolicy
+  const repo = yield* makeConnectingRepo
 
   /** The account's id identifies the environment unless linked in both: the provider's test mode has the same ids. */
   const requireOneEnvironment = Effect.fnUntraced(function* ({ organizationId }: Tenant, accountId: string) {
@@ -282,7 +274,7 @@ const make = Effect.fnUntraced(function* ({ publicUrl }: { readonly publicUrl: s
    * `isMeant` (default true) is false if the environment is only the selected one, which another tab may have
    * changed: then an account that is linked in both environments is refused.
    */
-  const disconnect = Effect.fn("AccountConnection.disconnect")(function* (
+  return Effect.fn("AccountConnection.disconnect")(function* (
     tenant: Tenant,
     accountId: string,
     author: Author,
@@ -305,20 +297,25 @@ const make = Effect.fnUntraced(function* ({ publicUrl }: { readonly publicUrl: s
       yield* authorizations.end(sandbox, accountId)
     }
   }, orUnavailable)
+})
+
+const make = Effect.fnUntraced(function* ({ publicUrl }: { readonly publicUrl: string }) {
+  const repo = yield* makeConnectingRepo
+  const authorizations = yield* makeAuthorizations(publicUrl)
 
   return {
-    show,
+    show: yield* makeShow(authorizations),
     /**
      * Starts or resumes the onboarding of the environment's account: the connected one, the former one if the platform
      * still has access to it, or a new one. The account is linked before its owner has finished. Owners and admins
      * only, within `connectingLimits`. Audited.
      */
-    startOnboarding: onboarding.start,
+    startOnboarding: yield* makeStartOnboarding(publicUrl, authorizations.endPending),
     /** Must be finished in the same session within 10 minutes. Owners and admins only. */
     startAuthorization: authorizations.start,
     /** Even if the caller is interrupted; the state works once. Audited if it links the account. */
     finishAuthorization: authorizations.finish,
-    disconnect,
+    disconnect: yield* makeDisconnect(authorizations),
     clean: orUnavailable(repo.clean)
   }
 })

@@ -134,13 +134,13 @@ const makeStart = ({ accounts, policy, repo, urlOf }: Parts, { endPending }: Ret
     return { url: url.value, expiresAt }
   }, orUnavailable)
 
-const makeRedeem = ({ accounts, policy, provider, repo }: Parts) => {
-  /**
-   * Ends the access to an account that was not linked, so that no unused consent remains. Access is the platform's, not
-   * an organization's: if the account is in use, ending it would disconnect its users, so it stays. Failures are only
-   * logged, so that the caller still gets the refusal.
-   */
-  const giveBack = Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
+/**
+ * Ends the access to an account that was not linked, so that no unused consent remains. Access is the platform's, not
+ * an organization's: if the account is in use, ending it would disconnect its users, so it stays. Failures are only
+ * logged, so that the caller still gets the refusal.
+ */
+const makeGiveBack = ({ provider, repo }: Parts) =>
+  Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
     const { environment, organizationId } = tenant
     yield* repo.isUsed(tenant, accountId).pipe(
       Effect.flatMap((used) =>
@@ -154,6 +154,10 @@ const makeRedeem = ({ accounts, policy, provider, repo }: Parts) => {
       Effect.annotateLogs({ organizationId, environment, accountId })
     )
   })
+
+const makeRedeem = (parts: Parts) => {
+  const { accounts, policy, provider } = parts
+  const giveBack = makeGiveBack(parts)
 
   /** Links the account whose owner has consented. */
   const accept = Effect.fnUntraced(function* (
@@ -263,8 +267,6 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     isPossible: (environment: Environment): boolean => Option.isSome(parts.urlOf(environment, Redacted.make(""))),
     start,
     finish,
-    isKept: ending.isKept,
-    end: ending.end,
-    endPending: ending.endPending
+    ...ending
   }
 })

@@ -32,17 +32,9 @@ export const mostDeliveriesCounted = 1000
 
 export const authorizationMinutes = 10
 
-const makeParts = (sql: SqlClient.SqlClient) => {
-  const columns = sql`
-    generation, account_id AS "accountId", begun_at AS "begunAt",
-    begun_at < now() - ${keyLifetime}::interval AS "outlivesKey"`
+type Sql = SqlClient.SqlClient
 
-  return { sql, columns }
-}
-
-type Parts = ReturnType<typeof makeParts>
-
-const accountStatements = ({ sql }: Parts) => ({
+const accountStatements = (sql: Sql) => ({
   reportedStatus: (tenant: Tenant, accountId: string) =>
     Effect.map(
       sql<{ status: AccountStatus | null }>`
@@ -51,6 +43,19 @@ const accountStatements = ({ sql }: Parts) => ({
       ([row]) => Option.fromNullable(row?.status)
     ),
 
+  dependents: (tenant: Tenant) =>
+    oneRow(sql<Dependents>`
+        SELECT
+          (SELECT count(*)::int FROM payments.endpoints
+            WHERE ${ofTenant(sql, tenant)} AND active AND deleted_at IS NULL) AS "endpointCount",
+          (SELECT count(*)::int FROM payments.checkout_pages
+            WHERE ${ofTenant(sql, tenant)} AND active AND deleted_at IS NULL) AS "checkoutPageCount",
+          (SELECT count(*)::int FROM (
+            SELECT 1 FROM payments.delivery_queue WHERE ${ofTenant(sql, tenant)} LIMIT ${mostDeliveriesCounted}
+          ) AS pending) AS "pendingDeliveryCount"`)
+})
+
+const accessStatements = (sql: Sql) => ({
   accessToEnd: (tenant: Tenant) =>
     Effect.map(
       sql<{ accountId: string }>`
@@ -92,24 +97,17 @@ const accountStatements = ({ sql }: Parts) => ({
           WHERE organization_id = ${organizationId} AND environment IN ('sandbox', 'production')
             AND account_id = ${accountId}`,
       (rows) => rows.length > 1
-    ),
-
-  dependents: (tenant: Tenant) =>
-    oneRow(sql<Dependents>`
-        SELECT
-          (SELECT count(*)::int FROM payments.endpoints
-            WHERE ${ofTenant(sql, tenant)} AND active AND deleted_at IS NULL) AS "endpointCount",
-          (SELECT count(*)::int FROM payments.checkout_pages
-            WHERE ${ofTenant(sql, tenant)} AND active AND deleted_at IS NULL) AS "checkoutPageCount",
-          (SELECT count(*)::int FROM (
-            SELECT 1 FROM payments.delivery_queue WHERE ${ofTenant(sql, tenant)} LIMIT ${mostDeliveriesCounted}
-          ) AS pending) AS "pendingDeliveryCount"`)
+    )
 })
 
-const onboardingStatements = ({ columns, sql }: Parts) => ({
+const onboardingColumns = `
+  generation, account_id AS "accountId", begun_at AS "begunAt",
+  begun_at < now() - interval '${keyLifetime}' AS "outlivesKey"`
+
+const onboardingStatements = (sql: Sql) => ({
   onboarding: (tenant: Tenant) =>
     firstRow(sql<Onboarding>`
-        SELECT ${columns} FROM payments.account_onboardings WHERE ${ofTenant(sql, tenant)}`),
+        SELECT ${sql.literal(onboardingColumns)} FROM payments.account_onboardings WHERE ${ofTenant(sql, tenant)}`),
 
   /**
    * Starts the creation of an account, or resumes one whose answer is missing. Returns none if another request has
@@ -126,7 +124,7 @@ const onboardingStatements = ({ columns, sql }: Parts) => ({
           begun_at = CASE WHEN o.account_id IS NULL THEN o.begun_at ELSE now() END,
           account_id = NULL
         WHERE o.account_id IS NOT DISTINCT FROM ${seen}::text
-        RETURNING ${columns}`),
+        RETURNING ${sql.literal(onboardingColumns)}`),
 
   /** Stores the created account; returns false if its creation was given up in the meantime. */
   remember: (tenant: Tenant, { generation }: Onboarding, accountId: string) =>
@@ -143,7 +141,7 @@ const onboardingStatements = ({ columns, sql }: Parts) => ({
         WHERE ${ofTenant(sql, tenant)} AND generation = ${generation} AND account_id IS NULL`)
 })
 
-const authorizationStatements = ({ sql }: Parts) => ({
+const authorizationStatements = (sql: Sql) => ({
   /** Starts an authorization in a session, replacing an earlier one. Returns its expiry. */
   authorize: (tenant: Tenant, sessionId: string, stateHash: Buffer) =>
     Effect.map(
@@ -185,7 +183,9 @@ const authorizationStatements = ({ sql }: Parts) => ({
   })
 })
 
-export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
-  const parts = makeParts(sql)
-  return { ...accountStatements(parts), ...onboardingStatements(parts), ...authorizationStatements(parts) }
-})
+export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
+  ...accountStatements(sql),
+  ...accessStatements(sql),
+  ...onboardingStatements(sql),
+  ...authorizationStatements(sql)
+}))

@@ -34,7 +34,7 @@ export interface Authorization {
   readonly mayWrite: boolean
 }
 
-export interface ConnectingPort {
+export interface OnboardingPort {
   /** Returns the id of the platform's own account, which the service's key belongs to. */
   readonly retrievePlatformId: (environment: Environment) => ProviderCall<string>
   /** Creates an account that its owner completes; returns its id. Idempotent under the same key. */
@@ -42,6 +42,9 @@ export interface ConnectingPort {
   /** Finds the id of an account created with this marker at or after `since`, among at most 2,000 accounts. */
   readonly findCreatedAccount: (account: NewAccount, since: Date) => ProviderCall<Option.Option<string>>
   readonly createOnboardingUrl: (account: ConnectedAccount, pages: OnboardingPages) => ProviderCall<OnboardingUrl>
+}
+
+export interface AuthorizationPort {
   /**
    * The address at which the owner of an existing account grants access; none if the platform is not set up for that in
    * this environment. The provider sends the browser to `redirectUrl` with a code or an error, and the state.
@@ -55,3 +58,5 @@ export interface ConnectingPort {
   /** Ends the access that the account's owner granted. */
   readonly endAuthorization: (account: ConnectedAccount) => ProviderCall<void>
 }
+
+export interface ConnectingPort extends OnboardingPort, AuthorizationPort {}

@@ -5,7 +5,7 @@ import type { Environment } from "../../platform/kit/Environment.ts"
 import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
 import type { StripeCall, StripeProviderOptions } from "../stripe/StripeCall.ts"
 import { someOnPages } from "../stripe/StripePages.ts"
-import type { ConnectingPort, NewAccount, OnboardingPages } from "./Port.ts"
+import type { AuthorizationPort, ConnectingPort, NewAccount, OnboardingPages, OnboardingPort } from "./Port.ts"
 
 /** The metadata key that marks an account with the onboarding it was created for. */
 const markerKey = "svc_onboarding"
@@ -57,59 +57,58 @@ const accountIdForm = /^acct_\w{1,64}$/
 
 const incomplete = () => new ProviderUnavailable({ cause: "The provider's answer lacks the account's id" })
 
-export const stripeConnecting = (
+const stripeOnboarding = (call: StripeCall): OnboardingPort => ({
+  retrievePlatformId: (environment) =>
+    onPlatform(
+      call("accounts.retrieveCurrent", platform(environment), (client) => client.accounts.retrieveCurrent())
+    ).pipe(
+      Effect.filterOrFail(({ id }) => accountIdForm.test(id), incomplete),
+      Effect.map(({ id }) => id)
+    ),
+
+  createAccount: (account, options) =>
+    onPlatform(
+      call("accounts.create", platform(account.environment), (client) =>
+        client.accounts.create(accountParams(account), options)
+      )
+    ).pipe(Effect.map(({ id }) => id)),
+
+  findCreatedAccount: ({ environment, marker }, since) =>
+    Effect.suspend(() => {
+      let found = Option.none<string>()
+      const created = { gte: Math.floor(since.getTime() / 1000) - clockSkewSeconds }
+      return someOnPages(
+        (params) =>
+          onPlatform(
+            call("accounts.list", platform(environment), (client) => client.accounts.list({ ...params, created }))
+          ),
+        ({ id, metadata }) => {
+          if (metadata?.[markerKey] !== marker) return false
+          found = Option.some(id)
+          return true
+        },
+        false
+      ).pipe(Effect.map(() => found))
+    }),
+
+  createOnboardingUrl: (account, pages) =>
+    call("account_links.create", account, (client) =>
+      client.accountLinks.create(onboardingParams(account, pages))
+    ).pipe(Effect.map(({ expires_at, url }) => ({ url: Redacted.make(url), expiresAt: new Date(expires_at * 1000) })))
+})
+
+type ConnectingOptions = Pick<StripeProviderOptions, "apiUrl" | "oauthClientIds">
+
+const stripeAuthorization = (
   call: StripeCall,
-  { apiUrl, oauthClientIds = {} }: Pick<StripeProviderOptions, "apiUrl" | "oauthClientIds">
-): ConnectingPort => {
+  { apiUrl, oauthClientIds = {} }: ConnectingOptions
+): AuthorizationPort => {
   const authorizeAt = new URL(
     "/oauth/authorize",
     Option.getOrElse(apiUrl, () => new URL("https://connect.stripe.com"))
   )
 
   return {
-    retrievePlatformId: (environment) =>
-      onPlatform(
-        call("accounts.retrieveCurrent", platform(environment), (client) => client.accounts.retrieveCurrent())
-      ).pipe(
-        Effect.filterOrFail(({ id }) => accountIdForm.test(id), incomplete),
-        Effect.map(({ id }) => id)
-      ),
-
-    createAccount: (account, options) =>
-      onPlatform(
-        call("accounts.create", platform(account.environment), (client) =>
-          client.accounts.create(accountParams(account), options)
-        )
-      ).pipe(Effect.map(({ id }) => id)),
-
-    findCreatedAccount: ({ environment, marker }, since) =>
-      Effect.suspend(() => {
-        let found = Option.none<string>()
-        const created = { gte: Math.floor(since.getTime() / 1000) - clockSkewSeconds }
-        return someOnPages(
-          (params) =>
-            onPlatform(
-              call("accounts.list", platform(environment), (client) => client.accounts.list({ ...params, created }))
-            ),
-          ({ id, metadata }) => {
-            if (metadata?.[markerKey] !== marker) return false
-            found = Option.some(id)
-            return true
-          },
-          false
-        ).pipe(Effect.map(() => found))
-      }),
-
-    createOnboardingUrl: (account, pages) =>
-      call("account_links.create", account, (client) =>
-        client.accountLinks.create(onboardingParams(account, pages))
-      ).pipe(
-        Effect.map(({ expires_at, url }) => ({
-          url: Redacted.make(url),
-          expiresAt: new Date(expires_at * 1000)
-        }))
-      ),
-
     authorizationUrl: (environment, { redirectUrl, state }) =>
       Option.map(Option.fromNullable(oauthClientIds[environment]), (clientId) => {
         const url = new URL(authorizeAt)
@@ -156,3 +155,8 @@ export const stripeConnecting = (
     }
   }
 }
+
+export const stripeConnecting = (call: StripeCall, options: ConnectingOptions): ConnectingPort => ({
+  ...stripeOnboarding(call),
+  ...stripeAuthorization(call, options)
+})

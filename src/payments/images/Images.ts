@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Duration, Effect, Option } from "effect"
 import { ImageQuotaExceeded, UnsupportedMediaType } from "../../platform/errors/Errors.ts"
-import { makeAudit } from "../../platform/kit/Audit.ts"
+import { type AuditAction, makeAudit } from "../../platform/kit/Audit.ts"
 import { RateLimits } from "../../platform/kit/RateLimit.ts"
 import { serviceWith } from "../../platform/kit/Service.ts"
 import type { Author, Tenant } from "../../platform/kit/Tenant.ts"
@@ -34,38 +34,34 @@ export interface ImagesOptions {
   readonly imageMegabytesPerHour: number
 }
 
+const makeAdmit = ({ imageMegabytesPerHour: megabytes }: ImagesOptions) =>
+  Effect.map(RateLimits, (limits) => {
+    const quota = { limit: megabytes * 1_000_000, per: Duration.hours(1) }
+    return ({ environment, organizationId }: Tenant, bytes: number) =>
+      Effect.catchTag(
+        limits.take(`image-bytes:${organizationId}:${environment}`, quota, bytes),
+        "BucketEmpty",
+        ({ retryAfter }) =>
+          new ImageQuotaExceeded({
+            message: `An organization uploads at most ${megabytes} MB of images in an hour; wait as long as Retry-After says.`,
+            retryAfter
+          })
+      )
+  })
+
 const make = Effect.fnUntraced(function* (options: ImagesOptions) {
   const images = yield* ImageStore
-  const limits = yield* RateLimits
   const sql = yield* SqlClient.SqlClient
   const repo = yield* makeImagesRepo
   const audit = yield* makeAudit
-  const quota = { limit: options.imageMegabytesPerHour * 1_000_000, per: Duration.hours(1) }
 
-  /** Across all processes, before the upload is read, so that a refused one costs nothing. */
-  const admit = ({ environment, organizationId }: Tenant, bytes: number) =>
-    Effect.catchTag(
-      limits.take(`image-bytes:${organizationId}:${environment}`, quota, bytes),
-      "BucketEmpty",
-      ({ retryAfter }) =>
-        new ImageQuotaExceeded({
-          message: `An organization uploads at most ${options.imageMegabytesPerHour} MB of images in an hour; wait as long as Retry-After says.`,
-          retryAfter
-        })
-    )
+  const record = (tenant: Tenant, author: Author, action: AuditAction, file: string) =>
+    audit({ ...tenant, author, action, targetId: file })
 
-  const record = (
-    tenant: Tenant,
-    author: Author,
-    action: "product_image.uploaded" | "product_image.removed",
-    targetId: string
-  ) => audit({ ...tenant, author, action, targetId })
-
-  const recordUpload = (file: string, { author, environment, organizationId }: Uploading) =>
-    Effect.zipRight(
-      repo.recordUpload(file, { organizationId, environment }),
-      record({ organizationId, environment }, author, "product_image.uploaded", file)
-    )
+  const recordUpload = (file: string, { author, environment, organizationId }: Uploading) => {
+    const tenant = { organizationId, environment }
+    return Effect.zipRight(repo.recordUpload(file, tenant), record(tenant, author, "product_image.uploaded", file))
+  }
 
   /**
    * Stores an image under the hash of its bytes; the same bytes are stored once. Refuses bytes that are not a JPEG,
@@ -102,7 +98,8 @@ const make = Effect.fnUntraced(function* (options: ImagesOptions) {
   }, orUnavailable)
 
   return {
-    admit,
+    /** Takes the bytes of the tenant's quota, across all processes. Before the upload is read: a refusal costs nothing. */
+    admit: yield* makeAdmit(options),
     store,
     size: Effect.fn("Images.size")(images.size),
     /** Opens an image for as long as the scope is open; none if there is no such image. */

@@ -12,6 +12,8 @@ export interface S3ImageStoreOptions extends ImageStoreSettings {
   readonly timeout?: Duration.DurationInput
 }
 
+const timeoutOf = ({ timeout = "10 seconds" }: S3ImageStoreOptions) => timeout
+
 /** An unexpected answer from the store. For operators. */
 class UnexpectedAnswer extends Data.TaggedError("UnexpectedAnswer")<{
   readonly method: string
@@ -20,7 +22,8 @@ class UnexpectedAnswer extends Data.TaggedError("UnexpectedAnswer")<{
 
 type Method = "GET" | "HEAD" | "PUT" | "DELETE"
 
-const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
+/** Each answer's body is read on demand, until the scope closes; none if there is no such object. */
+const makeSend = (options: S3ImageStoreOptions) => {
   const client = new AwsClient({
     accessKeyId: options.accessKeyId,
     secretAccessKey: Redacted.value(options.secretAccessKey),
@@ -31,10 +34,8 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
   })
   const base = options.url.href.replace(/\/+$/, "")
   const server = serverAttributes(options.url)
-  const timeout = options.timeout ?? "10 seconds"
 
-  /** An answer whose body is read on demand, until the scope closes; none if there is no such object. */
-  const send = (method: Method, { format, sha256 }: ImageName, bytes?: Uint8Array) =>
+  return (method: Method, { format, sha256 }: ImageName, bytes?: Uint8Array) =>
     Effect.gen(function* () {
       const { signal } = yield* Effect.acquireRelease(
         Effect.sync(() => new AbortController()),
@@ -63,23 +64,24 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
         ? Option.some(response)
         : yield* new UnexpectedAnswer({ method, status: response.status })
     }).pipe(
-      Effect.timeout(timeout),
+      Effect.timeout(timeoutOf(options)),
       Effect.mapError((cause) => new ServiceUnavailable({ cause })),
       Effect.withSpan(`image store ${method}`, {
         kind: "client",
         attributes: { "http.request.method": method, ...server }
       })
     )
+}
 
-  const sizeOf = (response: Response): Effect.Effect<number, ServiceUnavailable> => {
-    const length = response.headers.get("content-length") ?? ""
-    return /^\d+$/.test(length)
-      ? Effect.succeed(Number(length))
-      : new ServiceUnavailable({ cause: "The image store answered without a length" })
-  }
+const sizeOf = (response: Response): Effect.Effect<number, ServiceUnavailable> => {
+  const length = response.headers.get("content-length") ?? ""
+  return /^\d+$/.test(length)
+    ? Effect.succeed(Number(length))
+    : new ServiceUnavailable({ cause: "The image store answered without a length" })
+}
 
-  const size = (name: ImageName) => Effect.scoped(Effect.flatMap(send("HEAD", name), Effect.transposeMapOption(sizeOf)))
-
+const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
+  const send = makeSend(options)
   return {
     transactional: false,
     put: (name, bytes) =>
@@ -91,12 +93,12 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
       Effect.flatMap(Effect.scoped(send("HEAD", name)), (known) =>
         Option.isSome(known) ? Effect.as(Effect.scoped(send("DELETE", name)), true) : Effect.succeed(false)
       ),
-    size,
+    size: (name) => Effect.scoped(Effect.flatMap(send("HEAD", name), Effect.transposeMapOption(sizeOf))),
     open: (name) =>
       Effect.flatMap(
         send("GET", name),
         Effect.transposeMapOption((response) =>
-          Effect.map(sizeOf(response), (size) => ({ size, bytes: bytesOf(response, timeout) }))
+          Effect.map(sizeOf(response), (size) => ({ size, bytes: bytesOf(response, timeoutOf(options)) }))
         )
       )
   }

@@ -13,7 +13,7 @@ import type { ProviderObject } from "../Schemas.ts"
 import type { CreatePaymentLink, UpdatePaymentLink } from "./Api.ts"
 import type { CarriedMetadata } from "./StripePaymentLinks.ts"
 
-export const makePaymentLinks = Effect.gen(function* () {
+const makeCreate = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts
   const prices = yield* Prices
@@ -24,7 +24,7 @@ export const makePaymentLinks = Effect.gen(function* () {
    * same idempotency key with the same parameters creates one link. If the caller may not sell a recurring price, it
    * fails with `permission_denied`.
    */
-  const create = Effect.fn("PaymentLinks.create")(function* (
+  return Effect.fn("PaymentLinks.create")(function* (
     principal: PrincipalShape,
     params: CreatePaymentLink,
     keyFor: KeyFor
@@ -40,6 +40,11 @@ export const makePaymentLinks = Effect.gen(function* () {
     yield* soldItems.insert(principal, String(link["id"]), created.soldItems, { description }).pipe(orUnavailable)
     return link
   })
+})
+
+const makeUpdate = Effect.gen(function* () {
+  const provider = yield* Provider
+  const accounts = yield* Accounts
 
   /** Another change may come in between, so the answer is compared again. */
   const carry = (
@@ -73,7 +78,7 @@ export const makePaymentLinks = Effect.gen(function* () {
    * service is copied to the payments or subscriptions of sessions opened from then on. If the caller may not sell a
    * recurring price, opening a closed link that sells one fails with `permission_denied`.
    */
-  const update = Effect.fn("PaymentLinks.update")(function* (
+  return Effect.fn("PaymentLinks.update")(function* (
     principal: PrincipalShape,
     id: string,
     changes: UpdatePaymentLink,
@@ -86,9 +91,9 @@ export const makePaymentLinks = Effect.gen(function* () {
       return changes.metadata === undefined ? changed : Effect.flatMap(changed, (link) => carry(account, link, key))
     })
   })
-
-  return { create, update }
 })
+
+export const makePaymentLinks = Effect.all({ create: makeCreate, update: makeUpdate })
 
 /** Maximum attempts to copy a link's metadata. More are needed only if others keep changing it. */
 const maximumCarries = 3

@@ -79,25 +79,34 @@ export const carriedParams = ({ metadata, mode }: CarriedMetadata): Stripe.Payme
   }
 }
 
-export const stripePaymentLinks = (call: StripeCall): PaymentLinksPort => {
-  const linesOf = (account: ConnectedAccount, id: string) =>
-    call("paymentLinks.listLineItems", account, (client, scope) =>
-      client.paymentLinks.listLineItems(id, everyLine, scope)
-    )
+/** A link as the API shows it. */
+const shown = (link: Stripe.PaymentLink, lines: ReadonlyArray<Stripe.LineItem>): ProviderObject => {
+  const list = { object: "list", url: `/v1/payment_links/${link.id}/line_items`, ...link.line_items }
+  return withoutSecrets(toJson({ ...link, line_items: { ...list, data: lines, has_more: false } }))
+}
 
-  /** A link as the API shows it, with all of its lines, of which Stripe expands only ten. */
+const linkLines = (call: StripeCall) => {
+  const listLines = (account: ConnectedAccount, id: string, params: Stripe.PaymentLinkListLineItemsParams) =>
+    call("paymentLinks.listLineItems", account, (client, scope) => client.paymentLinks.listLineItems(id, params, scope))
+
+  /** A link with all of its lines, of which Stripe expands only ten. */
   const whole = (account: ConnectedAccount, link: Stripe.PaymentLink) =>
-    Effect.map(allLines(link.line_items, linesOf(account, link.id)), (lines) => {
-      const list = { object: "list", url: `/v1/payment_links/${link.id}/line_items`, ...link.line_items }
-      const shown = withoutSecrets(toJson({ ...link, line_items: { ...list, data: lines, has_more: false } }))
-      return { lines, link: shown }
-    })
+    Effect.map(allLines(link.line_items, listLines(account, link.id, everyLine)), (lines) => ({
+      lines,
+      link: shown(link, lines)
+    }))
+
+  return { listLines, whole }
+}
+
+export const stripePaymentLinks = (call: StripeCall): PaymentLinksPort => {
+  const { listLines, whole } = linkLines(call)
 
   /** The link of a call with its id in the path. */
   const namedLink = (account: ConnectedAccount, link: ProviderCall<Stripe.PaymentLink>): ProviderCall<ProviderObject> =>
     link.pipe(
       Effect.flatMap((answered) => whole(account, answered)),
-      Effect.map(({ link: shown }) => shown),
+      Effect.map(({ link }) => link),
       Effect.mapError(inOurNames({ ...pathIdNames, ...checkoutFieldNames }))
     )
 
@@ -139,16 +148,11 @@ export const stripePaymentLinks = (call: StripeCall): PaymentLinksPort => {
         )
         const data = yield* Effect.forEach(
           Array.isArray(listed.data) ? listed.data : [],
-          (link) => Effect.map(whole(account, link), ({ link: shown }) => shown),
+          (one) => Effect.map(whole(account, one), ({ link }) => link),
           { concurrency: linesConcurrency }
         )
         return yield* page(Effect.succeed({ ...listed, data }))
       }),
-    listLinkLines: (account, id, params) =>
-      namedPage(
-        call("paymentLinks.listLineItems", account, (client, scope) =>
-          client.paymentLinks.listLineItems(id, params, scope)
-        )
-      )
+    listLinkLines: (account, id, params) => namedPage(listLines(account, id, params))
   }
 }

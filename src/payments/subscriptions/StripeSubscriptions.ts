@@ -24,12 +24,13 @@ export const updateSubscriptionParams = (params: UpdateSubscription): Stripe.Sub
 
 const itemsConcurrency = 5
 
-export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
-  /**
-   * Returns a subscription with all of its items, of which Stripe shows ten and accepts twenty. If reading the others
-   * is refused, returns the subscription as it is, since a change has already been made.
-   */
-  const whole = (account: ConnectedAccount, subscription: ProviderObject): ProviderCall<ProviderObject> => {
+/**
+ * Returns a subscription with all of its items, of which Stripe shows ten and accepts twenty. If reading the others
+ * is refused, returns the subscription as it is, since a change has already been made.
+ */
+const makeWhole =
+  (call: StripeCall) =>
+  (account: ConnectedAccount, subscription: ProviderObject): ProviderCall<ProviderObject> => {
     const { id, items } = subscription
     return Predicate.isRecord(items) && items["has_more"] === true
       ? page(
@@ -43,6 +44,19 @@ export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
       : Effect.succeed(subscription)
   }
 
+/** Stripe refuses to change an ended subscription without a code or parameter: its status tells why. */
+const explained = (refusal: ProviderRequestRefused, { status }: ProviderObject): ProviderRequestRefused =>
+  status === "canceled" || status === "incomplete_expired"
+    ? new ProviderRequestRefused({
+        code: refusal.code,
+        fields: ["id"],
+        cause: refusal.cause,
+        message: "`id` in the path names a subscription that has ended, which can't be changed any more."
+      })
+    : refusal
+
+export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
+  const whole = makeWhole(call)
   const { list, retrieve, update } = stripeObjects(call)
   const subscriptions = (client: Stripe) => client.subscriptions
   const listOnes = list("subscriptions.list", subscriptions, subscriptionsParams)
@@ -68,22 +82,6 @@ export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
       )
     )
 
-  /** Stripe refuses to change an ended subscription without a code or parameter: reading the subscription tells why. */
-  const explain = (account: ConnectedAccount, id: string, refusal: ProviderRequestRefused): ProviderCall<never> =>
-    retrieveSubscription(account, id).pipe(
-      Effect.catchAll(() => Effect.fail(refusal)),
-      Effect.flatMap(({ status }) =>
-        status === "canceled" || status === "incomplete_expired"
-          ? new ProviderRequestRefused({
-              code: refusal.code,
-              fields: ["id"],
-              cause: refusal.cause,
-              message: "`id` in the path names a subscription that has ended, which can't be changed any more."
-            })
-          : Effect.fail(refusal)
-      )
-    )
-
   return {
     retrieveSubscription,
     cancelSubscription,
@@ -91,7 +89,15 @@ export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
       updateOne(account, id, params, options).pipe(
         Effect.flatMap((subscription) => whole(account, subscription)),
         Effect.catchTag("ProviderRequestRefused", (refusal) =>
-          refusal.fields.length === 0 ? explain(account, id, refusal) : Effect.fail(refusal)
+          refusal.fields.length > 0
+            ? Effect.fail(refusal)
+            : retrieveSubscription(account, id).pipe(
+                Effect.match({
+                  onFailure: () => refusal,
+                  onSuccess: (subscription) => explained(refusal, subscription)
+                }),
+                Effect.flatMap(Effect.fail)
+              )
         )
       ),
     listSubscriptions: (account, params) =>
