@@ -235,7 +235,6 @@ const longFunctions = (path: string): ReadonlyArray<string> =>
 const longer: ReadonlyArray<string> = [
   "app/cli/quickstart.ts: run",
   "client/EventStream.ts: eventStream",
-  "destinations/event-replays/EventReplaysRepo.ts: steps",
   "engine/queue/Queue.ts: makeFinish",
   "identity/organizations/Organizations.ts: make",
   "identity/sign-in/Sessions.ts: make",

@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Option } from "effect"
+import { Context, type Duration, Effect, Layer, Option } from "effect"
 import { type ResendRefusal, resendRefusal } from "../../engine/attempts/Outcome.ts"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
@@ -27,14 +27,12 @@ import type { RetentionOptions } from "./Retention.ts"
 const noDelivery = () =>
   new ResourceNotFound({ message: "There is no such delivery in this organization and environment." })
 
-const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
-  const sql = yield* SqlClient.SqlClient
-  const wakeUp = yield* WakeUp
-  const repo = yield* makeDeliveriesRepo(keepFor)
+type Repo = Effect.Effect.Success<ReturnType<typeof makeDeliveriesRepo>>
+
+const makeLists = Effect.fnUntraced(function* (repo: Repo, keepFor: Duration.Duration) {
   const endpoints = yield* makeEndpointsRepo
   const all = yield* makeAllDeliveriesRepo(keepFor)
   const events = yield* makeEventsRepo(keepFor)
-  const audit = yield* makeAudit
   const onReplica = yield* preferReplica
   const { inTurn } = yield* SlowReads
 
@@ -77,8 +75,12 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
     (read, tenant) => inTurn(tenant)(read)
   )
 
-  // The most frequent read: no extra span, since the request has one
-  const get = Effect.fnUntraced(function* (tenant: Tenant, id: DeliveryId) {
+  return { list, listAll }
+})
+
+// The most frequent read: no extra span, since the request has one
+const makeGet = (repo: Repo) =>
+  Effect.fnUntraced(function* (tenant: Tenant, id: DeliveryId) {
     const { attempts, payload, ...delivery } = yield* Effect.flatMap(
       repo.findDetail(tenant, id),
       Effect.mapError(noDelivery)
@@ -91,6 +93,10 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
     }
   }, orUnavailable)
 
+const makeQueueAgain = Effect.fnUntraced(function* (repo: Repo) {
+  const sql = yield* SqlClient.SqlClient
+  const audit = yield* makeAudit
+
   const again = Effect.fnUntraced(function* (principal: PrincipalShape, id: DeliveryId) {
     const was = yield* Effect.flatMap(repo.resend(principal, id), Effect.catchTag("NoSuchElementException", noDelivery))
     const refusal = resendRefusal(was)
@@ -101,16 +107,19 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
     return yield* Effect.flatMap(repo.find(principal, id), Effect.orDie)
   })
 
-  const queueAgain = Effect.fn("Deliveries.queueAgain")(
+  return Effect.fn("Deliveries.queueAgain")(
     (principal: PrincipalShape, id: DeliveryId) => transaction(sql)(again(principal, id)),
     orUnavailable
   )
+})
 
+const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
+  const wakeUp = yield* WakeUp
+  const repo = yield* makeDeliveriesRepo(keepFor)
   return {
-    list,
-    listAll,
-    get,
-    queueAgain,
+    ...(yield* makeLists(repo, keepFor)),
+    get: makeGet(repo),
+    queueAgain: yield* makeQueueAgain(repo),
     announce: wakeUp.announce,
     rebind: Effect.asVoid(repo.rebind).pipe(orUnavailable)
   }

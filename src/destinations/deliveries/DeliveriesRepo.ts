@@ -154,6 +154,12 @@ const makeParts = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
   const columns = sql.literal(deliveryColumns)
   const joined = sql.literal(deliveryTables)
   const readable = sql.literal(isReadable(keepFor))
+  return { keepFor, sql, prepare, resendSql, columns, joined, readable }
+})
+
+type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
+
+const reads = ({ columns, joined, prepare, readable, sql }: Parts) => {
   const detail = prepare<StoredDetail>(sql`
     SELECT ${columns}, e.payload, COALESCE((
       SELECT json_agg(json_build_object('number', a.number, 'trigger', a.trigger, 'startedAt', a.started_at,
@@ -163,6 +169,48 @@ const makeParts = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
     FROM ${joined}
     WHERE d.organization_id = ${"organization"} AND d.environment = ${"environment"} AND d.id = ${"id"}
       AND ${readable}`)
+
+  return {
+    hasDelivery: (tenant: Tenant, endpointId: EndpointId, id: DeliveryId) =>
+      anyRow(sql`
+        SELECT 1 FROM payments.deliveries d
+        WHERE ${ofTenant(sql, tenant, "d")} AND d.endpoint_id = ${endpointId} AND d.id = ${id}`),
+
+    /** Newest first: ids begin with their time. Takes at most 3 seconds: filters may match little of a long history. */
+    list: (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries, limit: number) => {
+      const conditions = [
+        ...searchConditions(sql, tenant, query),
+        sql`d.endpoint_id = ${endpointId}`,
+        readable,
+        ...ofStateAndType(sql, query)
+      ]
+      return timedRead(sql)(sql<Delivery>`
+        SELECT ${columns} FROM ${joined} WHERE ${sql.and(conditions)} ORDER BY d.id DESC LIMIT ${limit}`)
+    },
+
+    find: (tenant: Tenant, id: DeliveryId) =>
+      firstRow(sql<Delivery>`SELECT ${columns} FROM ${joined} WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ${id}`),
+
+    /**
+     * An event's deliveries, newest first: those created between `from` and `until` (Unix milliseconds), and those with
+     * the given ids. No index leads from an event to its deliveries.
+     */
+    ofEvent: (tenant: Tenant, eventKey: string, { conditions, from, ids, limit, until }: WantedOfEvent) => {
+      const its = sql.and([ofTenant(sql, tenant, "d"), readable, sql`d.event_id = ${eventKey}`, ...conditions])
+      return sql<Delivery>`
+        SELECT * FROM (
+          SELECT ${columns} FROM ${joined}
+          WHERE ${its} AND d.id >= ${firstIdAt(from)}::uuid AND d.id < ${firstIdAt(until)}::uuid
+          UNION ALL
+          SELECT ${columns} FROM ${joined} WHERE ${its} AND d.id = ANY (${ids}::uuid[])
+        ) AS of_event ORDER BY id DESC LIMIT ${limit}`
+    },
+
+    findDetail: (tenant: Tenant, id: DeliveryId) => firstRow(detail([tenant.organizationId, tenant.environment, id]))
+  }
+}
+
+const resending = ({ readable, resendSql, sql }: Parts) => {
   const ofResend = (tenant: Tenant, id: DeliveryId) => sql`
     FROM payments.deliveries d JOIN payments.endpoints p
       ON p.organization_id = d.organization_id AND p.environment = d.environment AND p.id = d.endpoint_id
@@ -178,89 +226,25 @@ const makeParts = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
       UPDATE payments.deliveries d SET ${resendSql.requeue} WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ${id} RETURNING d.*
     ), used AS (${useDays(sql, "requeued")}), counted AS (${countSoon(sql, "requeued")})
     ${enqueue(sql, "requeued", "manual")}`
-  const removeRecords = (table: string, ...key: ReadonlyArray<string>) =>
-    removeOld(sql, {
-      table,
-      key: ["organization_id", "environment", ...key],
-      old: sql`r.created_at < now() - ${Duration.toMillis(keepFor)} * interval '1 millisecond'`,
-      by: "created_at"
-    })
 
   return {
-    keepFor,
-    sql,
-    prepare,
-    resendSql,
-    columns,
-    joined,
-    readable,
-    detail,
-    ofResend,
-    lockForResend,
-    readForResend,
-    requeue,
-    removeRecords
+    /** If it may be re-sent. Returns its previous state; none if there is no such delivery. */
+    resend: (tenant: Tenant, id: DeliveryId) =>
+      transaction(sql)(
+        Effect.gen(function* () {
+          yield* lockForResend(tenant, id)
+          // A separate statement: the first would still see other rows as they were before it waited for the lock
+          const [candidate] = yield* readForResend(tenant, id)
+          if (candidate === undefined) return Option.none<ResendOutcome>()
+          const requeued = Option.isNone(resendRefusal(candidate))
+          if (requeued) yield* requeue(tenant, id)
+          return Option.some<ResendOutcome>({ ...candidate, requeued })
+        })
+      )
   }
-})
+}
 
-type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
-
-const reads = ({ columns, detail, joined, readable, sql }: Parts) => ({
-  hasDelivery: (tenant: Tenant, endpointId: EndpointId, id: DeliveryId) =>
-    anyRow(sql`
-        SELECT 1 FROM payments.deliveries d
-        WHERE ${ofTenant(sql, tenant, "d")} AND d.endpoint_id = ${endpointId} AND d.id = ${id}`),
-
-  /** Newest first: ids begin with their time. Takes at most 3 seconds: filters may match little of a long history. */
-  list: (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries, limit: number) => {
-    const conditions = [
-      ...searchConditions(sql, tenant, query),
-      sql`d.endpoint_id = ${endpointId}`,
-      readable,
-      ...ofStateAndType(sql, query)
-    ]
-    return timedRead(sql)(sql<Delivery>`
-        SELECT ${columns} FROM ${joined} WHERE ${sql.and(conditions)} ORDER BY d.id DESC LIMIT ${limit}`)
-  },
-
-  find: (tenant: Tenant, id: DeliveryId) =>
-    firstRow(sql<Delivery>`SELECT ${columns} FROM ${joined} WHERE ${ofTenant(sql, tenant, "d")} AND d.id = ${id}`),
-
-  /**
-   * An event's deliveries, newest first: those created between `from` and `until` (Unix milliseconds), and those with
-   * the given ids. No index leads from an event to its deliveries.
-   */
-  ofEvent: (tenant: Tenant, eventKey: string, { conditions, from, ids, limit, until }: WantedOfEvent) => {
-    const its = sql.and([ofTenant(sql, tenant, "d"), readable, sql`d.event_id = ${eventKey}`, ...conditions])
-    return sql<Delivery>`
-        SELECT * FROM (
-          SELECT ${columns} FROM ${joined}
-          WHERE ${its} AND d.id >= ${firstIdAt(from)}::uuid AND d.id < ${firstIdAt(until)}::uuid
-          UNION ALL
-          SELECT ${columns} FROM ${joined} WHERE ${its} AND d.id = ANY (${ids}::uuid[])
-        ) AS of_event ORDER BY id DESC LIMIT ${limit}`
-  },
-
-  findDetail: (tenant: Tenant, id: DeliveryId) => firstRow(detail([tenant.organizationId, tenant.environment, id]))
-})
-
-const resending = ({ lockForResend, readForResend, requeue, sql }: Parts) => ({
-  /** If it may be re-sent. Returns its previous state; none if there is no such delivery. */
-  resend: (tenant: Tenant, id: DeliveryId) =>
-    transaction(sql)(
-      Effect.gen(function* () {
-        yield* lockForResend(tenant, id)
-        // A separate statement: the first would still see other rows as they were before it waited for the lock
-        const [candidate] = yield* readForResend(tenant, id)
-        if (candidate === undefined) return Option.none<ResendOutcome>()
-        const requeued = Option.isNone(resendRefusal(candidate))
-        if (requeued) yield* requeue(tenant, id)
-        return Option.some<ResendOutcome>({ ...candidate, requeued })
-      })
-    )
-})
-
-const upkeep = ({ keepFor, removeRecords, resendSql, sql }: Parts) => ({
+const rebinding = ({ resendSql, sql }: Parts) => ({
   /**
    * Binds queued deliveries whose secrets have all expired to their endpoint's current secret, so that they can be
    * signed. These are deliveries that have waited longer than a rotated secret is kept (contract 8.6). Returns how
@@ -295,9 +279,19 @@ const upkeep = ({ keepFor, removeRecords, resendSql, sql }: Parts) => ({
         RETURNING 1`
     ),
     (rows) => rows.length
-  ),
+  )
+})
 
-  dangling: sql<MissingReferences>`
+const removeRecords = ({ keepFor, sql }: Parts, table: string, ...key: ReadonlyArray<string>) =>
+  removeOld(sql, {
+    table,
+    key: ["organization_id", "environment", ...key],
+    old: sql`r.created_at < now() - ${Duration.toMillis(keepFor)} * interval '1 millisecond'`,
+    by: "created_at"
+  })
+
+const upkeep = (parts: Parts) => ({
+  dangling: parts.sql<MissingReferences>`
     SELECT id, delivery, event, endpoint FROM (
       SELECT q.id,
         (SELECT 1 FROM payments.deliveries d WHERE d.organization_id = q.organization_id
@@ -311,12 +305,12 @@ const upkeep = ({ keepFor, removeRecords, resendSql, sql }: Parts) => ({
 
   /** Removes the records of skipped and published events, and of claims, whose retention has ended. */
   removeOldRecords: Effect.all([
-    removeRecords("skipped_events", "endpoint_id", "event_id"),
-    removeRecords("published_events", "id"),
-    removeOld(sql, {
+    removeRecords(parts, "skipped_events", "endpoint_id", "event_id"),
+    removeRecords(parts, "published_events", "id"),
+    removeOld(parts.sql, {
       table: "unconfirmed_claims",
       key: ["lease"],
-      old: sql`r.lease < payments.id_at(now() - ${Duration.toMillis(keepFor)} * interval '1 millisecond')`,
+      old: parts.sql`r.lease < payments.id_at(now() - ${Duration.toMillis(parts.keepFor)} * interval '1 millisecond')`,
       by: "lease"
     })
   ])
@@ -325,5 +319,5 @@ const upkeep = ({ keepFor, removeRecords, resendSql, sql }: Parts) => ({
 /** Deliveries that ended longer ago than `keepFor` are not found. */
 export const makeDeliveriesRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
   const parts = yield* makeParts(keepFor)
-  return { ...reads(parts), ...resending(parts), ...upkeep(parts) }
+  return { ...reads(parts), ...resending(parts), ...rebinding(parts), ...upkeep(parts) }
 })

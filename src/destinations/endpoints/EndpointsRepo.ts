@@ -68,21 +68,6 @@ const rowStatements = (sql: Sql) => {
         (rows) => rows.map(withWarnings)
       ),
 
-    /** How many deliveries to each endpoint have failed in the last 24 hours, counted up to `mostCounted`. */
-    recentFailures: (tenant: Tenant) =>
-      Effect.map(
-        sql<{ readonly id: EndpointId; readonly count: number }>`
-          SELECT e.id, (
-            SELECT count(*)::int FROM (
-              SELECT 1 FROM payments.deliveries d
-              WHERE d.organization_id = e.organization_id AND d.environment = e.environment AND d.endpoint_id = e.id
-                AND NOT d.test AND d.failed_at > now() - interval '24 hours'
-              LIMIT ${mostCounted}
-            ) AS failed) AS count
-          FROM payments.endpoints e WHERE ${existing(sql, tenant)}`.pipe(boundedRead(sql)),
-        (rows) => new Map(rows.map(({ count, id }) => [id, count]))
-      ),
-
     /** Null leaves a column as it is. */
     update: (
       tenant: Tenant,
@@ -119,6 +104,21 @@ const endpointStatements = (sql: Sql) => ({
     Effect.map(
       sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.endpoints e WHERE ${existing(sql, tenant)}`,
       ([row]) => row?.count ?? 0
+    ),
+
+  /** How many deliveries to each endpoint have failed in the last 24 hours, counted up to `mostCounted`. */
+  recentFailures: (tenant: Tenant) =>
+    Effect.map(
+      sql<{ readonly id: EndpointId; readonly count: number }>`
+          SELECT e.id, (
+            SELECT count(*)::int FROM (
+              SELECT 1 FROM payments.deliveries d
+              WHERE d.organization_id = e.organization_id AND d.environment = e.environment AND d.endpoint_id = e.id
+                AND NOT d.test AND d.failed_at > now() - interval '24 hours'
+              LIMIT ${mostCounted}
+            ) AS failed) AS count
+          FROM payments.endpoints e WHERE ${existing(sql, tenant)}`.pipe(boundedRead(sql)),
+      (rows) => new Map(rows.map(({ count, id }) => [id, count]))
     ),
 
   insert: (
@@ -226,8 +226,10 @@ const secretStatements = (sql: Sql) => ({
         WHERE ${ofTenant(sql, tenant)} AND endpoint_id = ${id} AND retired_at IS NULL
         RETURNING ${sql.literal(signsUntil("endpoint_secrets"))} AS "signsUntil"`,
       ([row]) => Option.fromNullable(row?.signsUntil)
-    ),
+    )
+})
 
+const secretErasures = (sql: Sql) => ({
   /**
    * Erases expired secrets: after the overlap if no delivery that may still be sent is bound to them, and in any case
    * once they no longer sign anything. If an endpoint has too many deliveries to check, its secret stays until then.
@@ -314,5 +316,6 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   ...rowStatements(sql),
   ...deletionStatements(sql),
   ...secretStatements(sql),
+  ...secretErasures(sql),
   ...skippedStatements(sql)
 }))

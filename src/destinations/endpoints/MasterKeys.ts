@@ -70,6 +70,30 @@ export interface RotationOptions {
   readonly onProgress?: (progress: RotationProgress) => Effect.Effect<void>
 }
 
+const movable = (left: ReadonlyArray<LeftUnderKey>) =>
+  left.reduce((sum, { count, known }) => sum + (known ? count : 0), 0)
+
+const reportOf = (
+  moved: ReadonlyArray<Pick<RotationReport, "left" | "reencrypted" | "unreadable">>,
+  current: string,
+  olderIds: ReadonlyArray<string>
+): RotationReport => {
+  const left = moved.flatMap((one) => one.left)
+  return {
+    current,
+    reencrypted: moved.reduce((sum, one) => sum + one.reencrypted, 0),
+    left,
+    unreadable: moved.flatMap((one) => one.unreadable),
+    unused: olderIds.filter((id) => !left.some(({ masterKeyId }) => masterKeyId === id))
+  }
+}
+
+const unreadableOf = (of: EncryptedTable, row: EncryptedRow): UnreadableCiphertext => {
+  const { environment, masterKeyId, organizationId } = row
+  const whose = of.ofTenants ? { organizationId, environment } : { organizationId: null, environment: null }
+  return { kind: of.kind, ...whose, masterKeyId }
+}
+
 const makeRotation = Effect.fnUntraced(function* (options: RotationOptions) {
   const { tables } = yield* makeMasterKeysRepo
   const cipher = yield* Cipher
@@ -83,11 +107,7 @@ const makeRotation = Effect.fnUntraced(function* (options: RotationOptions) {
       const { ciphertext } = yield* cipher.encrypt(yield* cipher.decrypt(row, context), context)
       return { row, fresh: ciphertext }
     }).pipe(
-      Effect.mapError((): UnreadableCiphertext => {
-        const { environment, masterKeyId, organizationId } = row
-        const whose = of.ofTenants ? { organizationId, environment } : { organizationId: null, environment: null }
-        return { kind: of.kind, ...whose, masterKeyId }
-      }),
+      Effect.mapError(() => unreadableOf(of, row)),
       Effect.either
     )
 
@@ -116,9 +136,6 @@ const makeRotation = Effect.fnUntraced(function* (options: RotationOptions) {
         .map((counted): LeftUnderKey => ({ ...counted, kind: of.kind, known: olderIds.includes(counted.masterKeyId) }))
     )
 
-  const movable = (left: ReadonlyArray<LeftUnderKey>) =>
-    left.reduce((sum, { count, known }) => sum + (known ? count : 0), 0)
-
   const moveTable = Effect.fnUntraced(function* (of: (typeof tables)[number]) {
     let left = yield* leftOf(of)
     let reencrypted = 0
@@ -132,16 +149,7 @@ const makeRotation = Effect.fnUntraced(function* (options: RotationOptions) {
     return { left, reencrypted, unreadable }
   })
 
-  return Effect.map(Effect.forEach(tables, moveTable), (moved): RotationReport => {
-    const left = moved.flatMap((one) => one.left)
-    return {
-      current,
-      reencrypted: moved.reduce((sum, one) => sum + one.reencrypted, 0),
-      left,
-      unreadable: moved.flatMap((one) => one.unreadable),
-      unused: olderIds.filter((id) => !left.some(({ masterKeyId }) => masterKeyId === id))
-    }
-  })
+  return Effect.map(Effect.forEach(tables, moveTable), (moved) => reportOf(moved, current, olderIds))
 })
 
 /** May be stopped and run again; unreadable rows are left unchanged and reported. */

@@ -160,7 +160,7 @@ const changes = ({ ofEndpoint, sql }: Parts) => ({
     })
 })
 
-const steps = ({ hasWaiting, isWanted, sql }: Parts) => ({
+const locking = ({ hasWaiting, sql }: Parts) => ({
   /**
    * Locks a running replay whose endpoint is active, can be signed for and has room for more: the given one, or
    * without an id the one that has waited longest. None if there is none, other processes have locked them all, or
@@ -198,8 +198,10 @@ const steps = ({ hasWaiting, isWanted, sql }: Parts) => ({
               })
             )
         )
-    }),
+    })
+})
 
+const steps = ({ isWanted, sql }: Parts) => ({
   /**
    * Where a replay must stop for now. Before its end only while a transaction is open that may have stored events
    * before the replay was started. These become visible when it commits, and it may have read the endpoint's state
@@ -255,5 +257,5 @@ const steps = ({ hasWaiting, isWanted, sql }: Parts) => ({
 
 export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const parts = makeParts(sql)
-  return { ...reads(parts), ...changes(parts), ...steps(parts) }
+  return { ...reads(parts), ...changes(parts), ...locking(parts), ...steps(parts) }
 })

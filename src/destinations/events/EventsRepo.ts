@@ -17,15 +17,11 @@ export interface EventRow {
   readonly createdAt: Date
 }
 
-/** The SQL of stored events, private to this slice. Events stored longer ago than `keepFor` are not listed. */
-export const makeEventsRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
-  const sql = yield* SqlClient.SqlClient
+/** Statements that are run with a bound. */
+const makeStatements = (sql: SqlClient.SqlClient, keepFor: Duration.Duration) => {
   const kept = sql.literal(`e.created_at >= ${keptSince(keepFor)}`)
   const columns = sql.literal(`
     e.id AS key, e.public_id AS id, e.type, e.payload, e.created_at AS "createdAt"`)
-
-  const bounded = boundedRead(sql)
-
   const isWanted = sql.literal(hasPublicId("e", "wanted.id"))
   const isOfWanted = sql.literal(hasPayment("e", "wanted.id"))
 
@@ -63,6 +59,15 @@ export const makeEventsRepo = Effect.fnUntraced(function* (keepFor: Duration.Dur
       JOIN payments.events e ON ${isWanted}
     )
     SELECT ${columns} FROM of_id e WHERE ${ofTenant(sql, tenant, "e")} LIMIT 1`
+
+  return { page, byId }
+}
+
+/** The SQL of stored events, private to this slice. Events stored longer ago than `keepFor` are not listed. */
+export const makeEventsRepo = Effect.fnUntraced(function* (keepFor: Duration.Duration) {
+  const sql = yield* SqlClient.SqlClient
+  const { byId, page } = makeStatements(sql, keepFor)
+  const bounded = boundedRead(sql)
 
   return {
     page,

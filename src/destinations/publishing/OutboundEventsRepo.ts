@@ -44,8 +44,11 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
       sql,
       tenant,
       { events: [event], receivedAt, sourceEventId, traceparent },
-      { lease, admits: () => isNew },
-      (delivery, event) => handing?.offerDelivery(delivery, event, { ...tenant, traceparent }) ?? false
+      {
+        lease,
+        admits: () => isNew,
+        offer: (delivery, event) => handing?.offerDelivery(delivery, event, { ...tenant, traceparent }) ?? false
+      }
     )
     return Effect.map(
       sql<StoredOutboundEvent>`

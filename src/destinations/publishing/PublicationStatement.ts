@@ -55,11 +55,10 @@ export const publicationParts = (
   sql: SqlClient.SqlClient,
   tenant: Tenant,
   publication: TenantPublication,
-  rules: PublicationRules = {},
-  offer?: OfferDelivery<Publication>
+  rules: PublicationRules & { readonly offer?: OfferDelivery<Publication> } = {}
 ): Statement.Fragment => {
   const { providerEventId = null, receivedAt, sourceEventId = null, traceparent = null } = publication
-  const of = parametersFor(sql, publicationValues([publication], offer))
+  const of = parametersFor(sql, publicationValues([publication], rules.offer))
   return sql`
   source AS (
     SELECT 1::bigint AS position, ${tenant.organizationId}::uuid AS organization_id, ${tenant.environment}::text AS environment,

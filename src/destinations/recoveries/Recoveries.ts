@@ -37,13 +37,18 @@ const checkSince = Effect.fnUntraced(function* (since: Date) {
   }
 })
 
-const make = Effect.gen(function* () {
+const makeParts = Effect.all({ repo: makeRecoveriesRepo, endpoints: makeEndpointsRepo })
+
+type Parts = Effect.Effect.Success<typeof makeParts>
+
+/**
+ * Starts a recovery of everything that failed between `since` and now and takes its first step, so that a small one
+ * is finished in the answer. If a running recovery already reaches back as far, returns that one. The caller must
+ * `announce` it after the commit.
+ */
+const makeQueue = Effect.fnUntraced(function* ({ endpoints, repo }: Parts) {
   const sql = yield* SqlClient.SqlClient
-  const wakeUp = yield* WakeUp
-  const repo = yield* makeRecoveriesRepo
-  const endpoints = yield* makeEndpointsRepo
   const audit = yield* makeAudit
-  const started = yield* Mailbox.sliding<void>(1)
 
   const begin = Effect.fnUntraced(function* (principal: PrincipalShape, endpointId: EndpointId, since: Date) {
     const endpoint = yield* Effect.flatMap(endpoints.lock(principal, endpointId), Effect.mapError(noEndpoint))
@@ -61,26 +66,13 @@ const make = Effect.gen(function* () {
     return yield* Effect.flatMap(repo.find(principal, endpointId, id), Effect.orDie)
   })
 
-  const step = Effect.tap(repo.step(null), (done) =>
-    Option.isSome(done) && done.value.queued > 0 ? wakeUp.announce : Effect.void
-  )
-
-  /**
-   * Starts a recovery of everything that failed between `since` and now and takes its first step, so that a small one
-   * is finished in the answer. If a running recovery already reaches back as far, returns that one. The caller must
-   * `announce` it after the commit.
-   */
-  const queue = Effect.fn("Recoveries.queue")(function* (
-    principal: PrincipalShape,
-    endpointId: EndpointId,
-    since: Date
-  ) {
+  return Effect.fn("Recoveries.queue")(function* (principal: PrincipalShape, endpointId: EndpointId, since: Date) {
     yield* checkSince(since)
     return yield* transaction(sql)(begin(principal, endpointId, since))
   }, orUnavailable)
+})
 
-  const announce = Effect.zipRight(wakeUp.announce, Effect.asVoid(Mailbox.offer(started, undefined)))
-
+const reads = ({ endpoints, repo }: Parts) => {
   const get = Effect.fn("Recoveries.get")(function* (tenant: Tenant, endpointId: EndpointId, id: RecoveryId) {
     return yield* Effect.flatMap(
       repo.find(tenant, endpointId, id),
@@ -102,7 +94,20 @@ const make = Effect.gen(function* () {
     return pageOf(rows, limit)
   }, orUnavailable)
 
-  return { queue, announce, get, list, step, await: Mailbox.take(started) }
+  return { get, list }
+}
+
+const make = Effect.gen(function* () {
+  const wakeUp = yield* WakeUp
+  const parts = yield* makeParts
+  const started = yield* Mailbox.sliding<void>(1)
+  const queue = yield* makeQueue(parts)
+  const announce = Effect.zipRight(wakeUp.announce, Effect.asVoid(Mailbox.offer(started, undefined)))
+  const step = Effect.tap(parts.repo.step(null), (done) =>
+    Option.isSome(done) && done.value.queued > 0 ? wakeUp.announce : Effect.void
+  )
+
+  return { queue, announce, ...reads(parts), step, await: Mailbox.take(started) }
 })
 
 /** The progress of a recovery is in the database: any process can take its next step (contract 9.4). */

@@ -20,6 +20,11 @@ const mostDeliveries = 100_000
 const isTheSame = `u.organization_id = j.organization_id AND u.environment = j.environment
   AND u.endpoint_id = j.endpoint_id AND u.after_id = j.after_id`
 
+/** The end of an INSERT into `delivery_counts AS k`: adds to a count that exists. */
+const addToCount = `ON CONFLICT (organization_id, environment, day, pass, slot, endpoint_id)
+    DO UPDATE SET delivered = k.delivered + EXCLUDED.delivered, failed = k.failed + EXCLUDED.failed,
+      queued = k.queued + EXCLUDED.queued`
+
 /**
  * Part of a statement that re-sends deliveries: schedules a recount of them in a minute. Skips locked rows.
  *
@@ -84,9 +89,7 @@ export const lookAgain = (sql: SqlClient.SqlClient, most = mostDeliveries) => sq
     SELECT organization_id, environment, day, 0, day::timestamp AT TIME ZONE 'UTC', endpoint_id,
       sum(delivered - delivered_before), sum(failed - failed_before), sum(queued - queued_before)
     FROM judged WHERE kept GROUP BY organization_id, environment, day, endpoint_id
-    ON CONFLICT (organization_id, environment, day, pass, slot, endpoint_id)
-    DO UPDATE SET delivered = k.delivered + EXCLUDED.delivered, failed = k.failed + EXCLUDED.failed,
-      queued = k.queued + EXCLUDED.queued
+    ${sql.literal(addToCount)}
   ), ended AS (
     DELETE FROM payments.unsettled_deliveries u USING judged j WHERE ${sql.literal(isTheSame)} AND j.settled
   ), waiting AS (
@@ -170,18 +173,21 @@ const refundedBefore = `GREATEST(0, (
   ) p
 ))`
 
+/** SQL: the amount in the data of an event `e` of a payment. */
+const amountOfEvent = `CASE e.type WHEN 'payment.succeeded' THEN ${numberIn("e.data", "amount_received")}
+          WHEN 'payment.failed' THEN ${numberIn("e.data", "amount")}
+          ELSE ${numberIn("e.data", "amount_refunded")} END`
+
 const iso = (millis: number): string => new Date(millis).toISOString()
 
 const dayOf = (slot: number): string => iso(slot).slice(0, 10)
 
-const counting = (sql: SqlClient.SqlClient, workspaces: Statement.Fragment) => ({
+const countingPayments = (sql: SqlClient.SqlClient, workspaces: Statement.Fragment) => ({
   /** Counts payments, without synthetic tests. Returns how many events were counted. */
   payments: (pass: Pass, { from, slot, until }: TimeRange) => sql<{ readonly counted: number }>`
     WITH said AS (
       SELECT w.organization_id, w.environment, e.id, e.type,
-        CASE e.type WHEN 'payment.succeeded' THEN ${sql.literal(numberIn("e.data", "amount_received"))}
-          WHEN 'payment.failed' THEN ${sql.literal(numberIn("e.data", "amount"))}
-          ELSE ${sql.literal(numberIn("e.data", "amount_refunded"))} END AS amount,
+        ${sql.literal(amountOfEvent)} AS amount,
         ${sql.literal(textIn("e.data", "currency"))} AS currency,
         CASE e.type WHEN 'payment.refunded' THEN ${sql.literal(paymentOf("e.payload"))} END AS payment,
         CASE e.type WHEN 'payment.refunded' THEN ${sql.literal(chargeOf("e.payload"))} END AS charge,
@@ -234,8 +240,10 @@ const counting = (sql: SqlClient.SqlClient, workspaces: Statement.Fragment) => (
       ON CONFLICT (organization_id, environment, day, pass, slot, currency, kind)
       DO UPDATE SET count = k.count + EXCLUDED.count, amount = k.amount + EXCLUDED.amount
     )
-    SELECT COALESCE(sum(count), 0)::float8 AS counted FROM counted`,
+    SELECT COALESCE(sum(count), 0)::float8 AS counted FROM counted`
+})
 
+const countingDeliveries = (sql: SqlClient.SqlClient, workspaces: Statement.Fragment) => ({
   deliveries: (pass: Pass, { from, slot, until }: TimeRange) => sql<{ readonly counted: number }>`
     WITH counted AS MATERIALIZED (
       SELECT w.organization_id, w.environment, d.endpoint_id,
@@ -254,9 +262,7 @@ const counting = (sql: SqlClient.SqlClient, workspaces: Statement.Fragment) => (
       SELECT organization_id, environment, ${dayOf(slot)}::date, ${pass}::smallint, ${iso(slot)}::timestamptz,
         endpoint_id, delivered, failed, queued
       FROM counted
-      ON CONFLICT (organization_id, environment, day, pass, slot, endpoint_id)
-      DO UPDATE SET delivered = k.delivered + EXCLUDED.delivered, failed = k.failed + EXCLUDED.failed,
-        queued = k.queued + EXCLUDED.queued
+      ${sql.literal(addToCount)}
     )
     SELECT COALESCE(sum(delivered + failed + queued), 0)::float8 AS counted FROM counted`
 })
@@ -311,13 +317,12 @@ const settling = (sql: SqlClient.SqlClient, workspaces: Statement.Fragment) => (
     SELECT organization_id, environment, ${dayOf(slot)}::date, 0, ${dayOf(slot)}::timestamp AT TIME ZONE 'UTC',
       endpoint_id, delivered, failed, queued
     FROM settled
-    ON CONFLICT (organization_id, environment, day, pass, slot, endpoint_id)
-    DO UPDATE SET delivered = k.delivered + EXCLUDED.delivered, failed = k.failed + EXCLUDED.failed,
-      queued = k.queued + EXCLUDED.queued`
+    ${sql.literal(addToCount)}`
 })
 
 /** Creates the statements for the tenants of `workspaces`, a table expression; by default for all. */
 export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.literal("payments.workspaces")) => ({
-  ...counting(sql, workspaces),
+  ...countingPayments(sql, workspaces),
+  ...countingDeliveries(sql, workspaces),
   ...settling(sql, workspaces)
 })

@@ -41,23 +41,7 @@ const toProgress = (rows: ReadonlyArray<PassRow>): Progress => {
   return { first: positionOf(1), second: positionOf(2), now: rows[0]?.now.getTime() ?? 0 }
 }
 
-export const makeDailyCountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
-  /** The tenant's counts `k` since a day. For a slot that is not settled, the first count is shown. */
-  const shown = (tenant: Tenant, from: string) =>
-    sql`${ofTenant(sql, tenant, "k")} AND k.day >= ${from}::date AND k.pass < 2`
-
-  const outcomes = sql.literal(`
-    to_char(k.day, 'YYYY-MM-DD') AS date, GREATEST(0, sum(k.delivered))::float8 AS delivered,
-    GREATEST(0, sum(k.failed))::float8 AS failed, GREATEST(0, sum(k.queued))::float8 AS queued`)
-
-  const removeOldDays = (table: "payment_counts" | "delivery_counts", ...key: ReadonlyArray<string>) =>
-    removeOld(sql, {
-      table,
-      key: ["organization_id", "environment", "day", "pass", "slot", ...key],
-      old: sql`r.day < (now() AT TIME ZONE 'UTC')::date - ${keptDays}::int`,
-      by: "day"
-    })
-
+const passStatements = (sql: SqlClient.SqlClient) => {
   const progress = (lock: "" | "FOR UPDATE") =>
     Effect.map(
       sql<PassRow>`
@@ -66,8 +50,6 @@ export const makeDailyCountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     )
 
   return {
-    ...makeCountStatements(sql),
-
     progress: progress(""),
 
     /** Reads the progress and locks it until the end of the transaction, so that only one process counts. */
@@ -76,11 +58,20 @@ export const makeDailyCountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     moveTo: (pass: Pass, { since, until }: TimeRange & Position) => sql`
       UPDATE payments.count_passes
       SET since = ${new Date(since).toISOString()}::timestamptz, until = ${new Date(until).toISOString()}::timestamptz
-      WHERE pass = ${pass}::smallint`,
+      WHERE pass = ${pass}::smallint`
+  }
+}
 
-    /** Recounts groups that may have changed. Returns how many. */
-    lookAgain: Effect.map(lookAgain(sql), ([row]) => row?.looked ?? 0),
+const dayStatements = (sql: SqlClient.SqlClient) => {
+  /** The tenant's counts `k` since a day. For a slot that is not settled, the first count is shown. */
+  const shown = (tenant: Tenant, from: string) =>
+    sql`${ofTenant(sql, tenant, "k")} AND k.day >= ${from}::date AND k.pass < 2`
 
+  const outcomes = sql.literal(`
+    to_char(k.day, 'YYYY-MM-DD') AS date, GREATEST(0, sum(k.delivered))::float8 AS delivered,
+    GREATEST(0, sum(k.failed))::float8 AS failed, GREATEST(0, sum(k.queued))::float8 AS queued`)
+
+  return {
     paymentDays: (tenant: Tenant, from: string) => sql<PaymentRow>`
       SELECT to_char(k.day, 'YYYY-MM-DD') AS date, k.currency, k.kind, sum(k.count)::float8 AS count,
         sum(k.amount)::text AS amount
@@ -104,18 +95,39 @@ export const makeDailyCountsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       sql<DeliveryDay & { readonly id: EndpointId }>`
         SELECT k.endpoint_id AS id, ${outcomes} FROM payments.delivery_counts k
         WHERE ${shown(tenant, from)} AND k.endpoint_id = ANY (${ids}::uuid[])
-        GROUP BY k.endpoint_id, k.day HAVING sum(k.delivered + k.failed + k.queued) > 0 ORDER BY k.day`,
-
-    removeOld: Effect.all([
-      removeOldDays("payment_counts", "currency", "kind"),
-      removeOldDays("delivery_counts", "endpoint_id"),
-      // The provider allows refunds of a charge for months: far less than this
-      removeOld(sql, {
-        table: "refunded_in_part",
-        key: ["organization_id", "environment", "charge_key"],
-        old: sql`r.counted_at < now() - ${rememberedRefunds}::interval`,
-        by: "counted_at"
-      })
-    ])
+        GROUP BY k.endpoint_id, k.day HAVING sum(k.delivered + k.failed + k.queued) > 0 ORDER BY k.day`
   }
-})
+}
+
+const makeRemoval = (sql: SqlClient.SqlClient) => {
+  const removeOldDays = (table: "payment_counts" | "delivery_counts", ...key: ReadonlyArray<string>) =>
+    removeOld(sql, {
+      table,
+      key: ["organization_id", "environment", "day", "pass", "slot", ...key],
+      old: sql`r.day < (now() AT TIME ZONE 'UTC')::date - ${keptDays}::int`,
+      by: "day"
+    })
+
+  return Effect.all([
+    removeOldDays("payment_counts", "currency", "kind"),
+    removeOldDays("delivery_counts", "endpoint_id"),
+    // The provider allows refunds of a charge for months: far less than this
+    removeOld(sql, {
+      table: "refunded_in_part",
+      key: ["organization_id", "environment", "charge_key"],
+      old: sql`r.counted_at < now() - ${rememberedRefunds}::interval`,
+      by: "counted_at"
+    })
+  ])
+}
+
+export const makeDailyCountsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
+  ...makeCountStatements(sql),
+  ...passStatements(sql),
+  ...dayStatements(sql),
+
+  /** Recounts groups that may have changed. Returns how many. */
+  lookAgain: Effect.map(lookAgain(sql), ([row]) => row?.looked ?? 0),
+
+  removeOld: makeRemoval(sql)
+}))

@@ -1,5 +1,5 @@
 import type { SqlError } from "@effect/sql"
-import { Deferred, Duration, Effect, type Option, Option as Optional, type Scope, Stream } from "effect"
+import { Deferred, Duration, Effect, Option, type Scope, Stream } from "effect"
 import { EventCatalog } from "../../events/EventCatalog.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import {
@@ -12,7 +12,16 @@ import { makeFairSemaphore } from "../../platform/kit/Concurrency.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { serviceWith } from "../../platform/kit/Service.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
-import { lookBack, type Micros, makeStreamRepo, type StreamedRow, type UsedDay, usedSince } from "./StreamRepo.ts"
+import {
+  lookBack,
+  type Micros,
+  makeStreamRepo,
+  type PollAnswer,
+  type PollQuestion,
+  type StreamedRow,
+  type UsedDay,
+  usedSince
+} from "./StreamRepo.ts"
 
 /**
  * Polls the database for all streams of a process: while there are streams, one statement, a few times a second, tells
@@ -64,6 +73,35 @@ interface StreamPoller {
   readonly next: Effect.Effect<void>
 }
 
+/** The question of a poll for these listeners. */
+const questionOf = (listeners: ReadonlySet<Listener>, previous: Poll | null): PollQuestion => {
+  const all = [...listeners]
+  const keys = all.flatMap(({ keyId, organizationId }) => (keyId === null ? [] : [[keyId, organizationId] as const]))
+  const since = previous?.settled ?? 0
+  return {
+    keys: [...new Map(keys)],
+    organizations: [...new Set(all.map(({ organizationId }) => organizationId))],
+    since,
+    days: usedSince(previous?.usedDays ?? [], since)
+  }
+}
+
+const pollOf = (previous: Poll | null, asked: PollQuestion, answer: PollAnswer): Poll => {
+  const isNewlyUsed = usedSince(answer.usedDays, asked.since).some((day) => !asked.days.includes(day))
+  const organizations = new Set(asked.organizations)
+  const active = new Set(answer.active)
+  const keys = new Map(asked.keys)
+  const goodKeys = new Set(answer.goodKeys)
+  return {
+    number: (previous?.number ?? 0) + 1,
+    settled: Math.max(asked.since, settledTime(answer)),
+    settledBefore: asked.since,
+    isActive: (id) => isNewlyUsed || active.has(id) || !organizations.has(id),
+    usedDays: answer.usedDays,
+    isRevoked: (id) => keys.has(id) && !goodKeys.has(id)
+  }
+}
+
 const makeStreamPoller = (
   repo: Effect.Effect.Success<typeof makeStreamRepo>
 ): Effect.Effect<StreamPoller, never, Scope.Scope> =>
@@ -75,27 +113,9 @@ const makeStreamPoller = (
     let next = yield* Deferred.make<void>()
 
     const look: Effect.Effect<void, SqlError.SqlError> = Effect.suspend(() => {
-      const settledBefore = poll?.settled ?? 0
-      const keys = new Map(
-        [...listeners].flatMap(({ keyId, organizationId }) =>
-          keyId === null ? [] : [[keyId, organizationId] as const]
-        )
-      )
-      const organizations = new Set([...listeners].map(({ organizationId }) => organizationId))
-      const days = usedSince(poll?.usedDays ?? [], settledBefore)
-      const asked = { keys: [...keys], organizations: [...organizations], since: settledBefore, days }
-      return Effect.map(repo.news(asked), (news) => {
-        const isNewlyUsed = usedSince(news.usedDays, settledBefore).some((day) => !days.includes(day))
-        const active = new Set(news.active)
-        const goodKeys = new Set(news.goodKeys)
-        poll = {
-          number: (poll?.number ?? 0) + 1,
-          settled: Math.max(settledBefore, settledTime(news)),
-          settledBefore,
-          isActive: (id) => isNewlyUsed || active.has(id) || !organizations.has(id),
-          usedDays: news.usedDays,
-          isRevoked: (id) => keys.has(id) && !goodKeys.has(id)
-        }
+      const asked = questionOf(listeners, poll)
+      return Effect.map(repo.poll(asked), (answer) => {
+        poll = pollOf(poll, asked, answer)
         const heard = next
         next = Deferred.unsafeMake<void>(fiberId)
         Deferred.unsafeDone(heard, Effect.void)
@@ -250,7 +270,7 @@ const makeParts = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStream
   const poller = yield* makeStreamPoller(repo)
   const catalog = yield* EventCatalog
   const takePlace = yield* makePlaces(eventStreamLimit)
-  return { eventStreamLimit, repo, poller, catalog, takePlace }
+  return { repo, poller, catalog, takePlace }
 })
 
 type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
@@ -272,15 +292,15 @@ const makeJudge = ({ catalog }: Parts) =>
 /** Determines where a stream begins. Without a place, existing events are not sent. */
 const makeBegin = ({ repo }: Parts) =>
   Effect.fnUntraced(function* (organizationId: OrganizationId, after: Micros | null) {
-    const news = yield* repo.news({ keys: [], organizations: [], since: 0, days: [] })
-    const { usedDays } = news
-    const settled = settledTime(news)
+    const answer = yield* repo.poll({ keys: [], organizations: [], since: 0, days: [] })
+    const { usedDays } = answer
+    const settled = settledTime(answer)
     if (after === null) {
       const days = usedSince(usedDays, settled)
       const known = yield* repo.ids({ organizationId, from: settled, days, limit: maxRemembered + 1 })
       return { progress: new Progress(settled, known), exceeded: false, usedDays }
     }
-    const earliest = news.now - lookBack
+    const earliest = answer.now - lookBack
     return {
       progress: new Progress(Math.min(Math.max(after, earliest), settled), []),
       exceeded: after < earliest,
@@ -288,99 +308,99 @@ const makeBegin = ({ repo }: Parts) =>
     }
   }, orUnavailable)
 
-const makeOpen = (
-  { poller, repo, takePlace }: Parts,
-  judge: ReturnType<typeof makeJudge>,
-  begin: ReturnType<typeof makeBegin>
-) =>
-  Effect.fn("EventStreams.open")(function* (principal: PrincipalShape, options: OpenStream) {
+/** A stream that was opened. */
+interface Opened extends Listener {
+  readonly options: OpenStream
+  readonly progress: Progress
+  /** The days before yesterday that were in use when it was opened. */
+  readonly usedDays: ReadonlyArray<UsedDay>
+  readonly openedAt: number
+}
+
+/** Whether a stream must end, even with events left to send. */
+const isOver = ({ keyId, openedAt, options }: Opened, poll: Poll | null): boolean =>
+  options.isStopping() ||
+  (keyId === null ? performance.now() - openedAt > Duration.toMillis(sessionLifetime) : poll?.isRevoked(keyId) === true)
+
+/** The text of a stream's next events; empty if there are none yet. */
+const makeLook = ({ poller, repo }: Parts, { options, organizationId, progress, usedDays }: Opened) => {
+  const read = (poll: Poll) =>
+    repo
+      .read({
+        organizationId,
+        from: progress.settled,
+        // The latest poll may predate the stream
+        days: usedSince([...usedDays, ...poll.usedDays], progress.settled),
+        types: options.types,
+        except: progress.known,
+        limit: pageSize
+      })
+      .pipe(Effect.map((rows) => progress.advance(rows, poll)))
+
+  return Effect.suspend(() => {
+    const poll = poller.latest()
+    // A settled time stays settled, so one poll serves many pages
+    if (poll === null || (poll.number === progress.seen && !progress.behind)) return Effect.succeed("")
+    if (!progress.behind && poll.number === progress.seen + 1 && !poll.isActive(organizationId)) {
+      progress.skip(poll)
+      return Effect.succeed("")
+    }
+    return Effect.catchAll(read(poll), (error) =>
+      // Retried at the next poll
+      Effect.as(Effect.logDebug("Events for a stream can't be read", error), "")
+    )
+  })
+}
+
+/** Waits for a stream's next events, or sends a heartbeat; fails with none at its end. */
+const makeNext = (parts: Parts, stream: Opened): Effect.Effect<string, Option.Option<never>> => {
+  const { poller } = parts
+  const { options, progress } = stream
+  const look = makeLook(parts, stream)
+  let wroteAt = stream.openedAt
+  return Effect.gen(function* () {
+    for (;;) {
+      if (isOver(stream, poller.latest())) return yield* Effect.fail(Option.none())
+      const text = yield* look
+      const silent = performance.now() - wroteAt
+      const due = silent >= Duration.toMillis(heartbeat)
+      if (text !== "" || due) {
+        wroteAt = performance.now()
+        return text === "" ? heartbeatAt(progress.settled) : text
+      }
+      if (!progress.behind && !options.follow) return yield* Effect.fail(Option.none())
+      yield* Effect.timeoutOption(poller.next, Duration.millis(Duration.toMillis(heartbeat) - silent))
+    }
+  })
+}
+
+/**
+ * Opens a stream, as the text of server-sent events. It occupies a place until the scope closes. It ends when the
+ * process stops, when its key is revoked or expires, and after a minute if a signed-in person opened it.
+ *
+ * Each event is sent at least once. The stream is pulled, so a slow reader holds up only itself.
+ */
+const makeOpen = (parts: Parts) => {
+  const judge = makeJudge(parts)
+  const begin = makeBegin(parts)
+  return Effect.fn("EventStreams.open")(function* (principal: PrincipalShape, options: OpenStream) {
     yield* judge(principal, options)
     if (options.isStopping()) {
       return yield* new ServiceUnavailable({ message: "This process is stopping.", retryAfter: "1 second" })
     }
     const { author, organizationId } = principal
-    yield* takePlace(organizationId)
+    yield* parts.takePlace(organizationId)
     const keyId = author.kind === "api_key" ? author.id : null
     const { exceeded, progress, usedDays } = yield* begin(organizationId, options.after)
-    yield* poller.join({ organizationId, keyId })
-    const openedAt = performance.now()
-    let wroteAt = openedAt
-
-    /** Whether the stream must end, even with events left to send. */
-    const isOver = (poll: Poll | null): boolean =>
-      options.isStopping() ||
-      (keyId === null
-        ? performance.now() - openedAt > Duration.toMillis(sessionLifetime)
-        : poll?.isRevoked(keyId) === true)
-
-    const read = (poll: Poll) =>
-      repo
-        .read({
-          organizationId,
-          from: progress.settled,
-          // The latest poll may predate the stream
-          days: usedSince([...usedDays, ...poll.usedDays], progress.settled),
-          types: options.types,
-          except: progress.known,
-          limit: pageSize
-        })
-        .pipe(Effect.map((rows) => progress.advance(rows, poll)))
-
-    const look = Effect.suspend(() => {
-      const poll = poller.latest()
-      // A settled time stays settled, so one poll serves many pages
-      if (poll === null || (poll.number === progress.seen && !progress.behind)) return Effect.succeed("")
-      if (!progress.behind && poll.number === progress.seen + 1 && !poll.isActive(organizationId)) {
-        progress.skip(poll)
-        return Effect.succeed("")
-      }
-      return Effect.catchAll(read(poll), (error) =>
-        // Retried at the next poll
-        Effect.as(Effect.logDebug("Events for a stream can't be read", error), "")
-      )
-    })
-
-    const next: Effect.Effect<string, Option.Option<never>> = Effect.gen(function* () {
-      for (;;) {
-        if (isOver(poller.latest())) return yield* Effect.fail(Optional.none())
-        const text = yield* look
-        const silent = performance.now() - wroteAt
-        const due = silent >= Duration.toMillis(heartbeat)
-        if (text !== "" || due) {
-          wroteAt = performance.now()
-          return text === "" ? heartbeatAt(progress.settled) : text
-        }
-        if (!progress.behind && !options.follow) return yield* Effect.fail(Optional.none())
-        yield* Effect.timeoutOption(poller.next, Duration.millis(Duration.toMillis(heartbeat) - silent))
-      }
-    })
-
-    const ready = messageOf(
-      progress.settled,
-      JSON.stringify({
-        resumed: options.after !== null,
-        from: isoOf(progress.settled),
-        look_back_exceeded: exceeded
-      }),
-      "ready"
-    )
-    return Stream.concat(Stream.make(`retry: 1000\n${ready}`), Stream.repeatEffectOption(next))
+    yield* parts.poller.join({ organizationId, keyId })
+    const stream = { organizationId, keyId, options, progress, usedDays, openedAt: performance.now() }
+    const data = { resumed: options.after !== null, from: isoOf(progress.settled), look_back_exceeded: exceeded }
+    const ready = messageOf(progress.settled, JSON.stringify(data), "ready")
+    return Stream.concat(Stream.make(`retry: 1000\n${ready}`), Stream.repeatEffectOption(makeNext(parts, stream)))
   })
+}
 
-const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOptions) {
-  const parts = yield* makeParts({ eventStreamLimit })
-  const judge = makeJudge(parts)
-  const begin = makeBegin(parts)
-  /**
-   * Opens a stream, as the text of server-sent events. It occupies a place until the scope closes. It ends when the
-   * process stops, when its key is revoked or expires, and after a minute if a signed-in person opened it.
-   *
-   * Each event is sent at least once. The stream is pulled, so a slow reader holds up only itself.
-   */
-  const open = makeOpen(parts, judge, begin)
-
-  return { open }
-})
+const make = (options: EventStreamsOptions) => Effect.map(makeParts(options), (parts) => ({ open: makeOpen(parts) }))
 
 /** Streams of an organization's sandbox events (contract 15.1). */
 export class EventStreams extends serviceWith<EventStreams>()("connected-payments/destinations/EventStreams", make) {}

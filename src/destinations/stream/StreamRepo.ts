@@ -46,8 +46,15 @@ export interface ReadStream {
   readonly limit: number
 }
 
-/** The database state that all streams of a process need, read periodically. */
-export interface StreamNews {
+/** What all streams of a process ask together, a few times a second. */
+export interface PollQuestion {
+  readonly keys: ReadonlyArray<readonly [id: string, organizationId: OrganizationId]>
+  readonly organizations: ReadonlyArray<OrganizationId>
+  readonly since: Micros
+  readonly days: ReadonlyArray<string>
+}
+
+export interface PollAnswer {
   readonly now: Micros
   /** When the oldest open transaction began, as seen after the statement itself began. */
   readonly oldest: Micros
@@ -59,7 +66,7 @@ export interface StreamNews {
   readonly usedDays: ReadonlyArray<UsedDay>
 }
 
-export const makeStreamRepo = Effect.map(SqlClient.SqlClient, (sql) => {
+const makeParts = (sql: SqlClient.SqlClient) => {
   const micros = (time: string) => sql.literal(`floor(extract(epoch FROM ${time}) * 1000000)::float8`)
   const time = (value: Micros) => sql`(timestamptz 'epoch' + ${value}::float8 * interval '1 microsecond')`
   const publicId = sql.literal("e.public_id")
@@ -74,16 +81,16 @@ export const makeStreamRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         (day) => sql`(e.id >= payments.first_id_of(${day}::date) AND e.id < payments.first_id_of(${day}::date + 1))`
       )
     ])}`
-  return {
-    /** For all streams at once. Misses sessions of roles that this one may not inspect. */
-    news: (of: {
-      readonly keys: ReadonlyArray<readonly [id: string, organizationId: OrganizationId]>
-      readonly organizations: ReadonlyArray<OrganizationId>
-      readonly since: Micros
-      readonly days: ReadonlyArray<string>
-    }): Effect.Effect<StreamNews, SqlError.SqlError> =>
-      Effect.map(
-        sql<StreamNews>`
+  return { sql, micros, publicId, since }
+}
+
+type Parts = ReturnType<typeof makeParts>
+
+const polling = ({ micros, since, sql }: Parts) => ({
+  /** For all streams at once. Misses sessions of roles that this one may not inspect. */
+  poll: (of: PollQuestion): Effect.Effect<PollAnswer, SqlError.SqlError> =>
+    Effect.map(
+      sql<PollAnswer>`
           SELECT ${micros("clock_timestamp()")} AS now, ${micros(`COALESCE((
               SELECT min(xact_start) FROM pg_stat_activity
               WHERE datname = current_database() AND backend_type = 'client backend'
@@ -107,26 +114,32 @@ export const makeStreamRepo = Effect.map(SqlClient.SqlClient, (sql) => {
               WHERE d.used_at >= now() - ${lookBack + noteDelay}::float8 * interval '1 microsecond'
                 AND d.day < (now() AT TIME ZONE 'UTC')::date - 1
             ), '[]') AS "usedDays"`,
-        ([row]) => {
-          if (row === undefined) throw new Error("A SELECT without FROM has one row")
-          return row
-        }
-      ),
+      ([row]) => {
+        if (row === undefined) throw new Error("A SELECT without FROM has one row")
+        return row
+      }
+    )
+})
 
-    /** The next events, in order of creation. */
-    read: ({ days, except, from, limit, organizationId, types }: ReadStream) =>
-      sql<StreamedRow>`
+const reads = ({ micros, publicId, since, sql }: Parts) => ({
+  /** The next events, in order of creation. */
+  read: ({ days, except, from, limit, organizationId, types }: ReadStream) =>
+    sql<StreamedRow>`
         SELECT ${publicId} AS id, ${micros("e.created_at")} AS "createdAt", e.payload FROM payments.events e
         WHERE e.organization_id = ${organizationId} AND e.environment = 'sandbox' AND ${since(from, days)}
           AND (cardinality(${types}::text[]) = 0 OR e.type = ANY (${types}::text[]))
           AND ${publicId} NOT IN (SELECT unnest(${except}::text[]))
         ORDER BY e.created_at, id LIMIT ${limit}`,
 
-    /** The ids of existing events, newest first. */
-    ids: ({ days, from, limit, organizationId }: Pick<ReadStream, "organizationId" | "from" | "days" | "limit">) =>
-      sql<Pick<StreamedRow, "id" | "createdAt">>`
+  /** The ids of existing events, newest first. */
+  ids: ({ days, from, limit, organizationId }: Pick<ReadStream, "organizationId" | "from" | "days" | "limit">) =>
+    sql<Pick<StreamedRow, "id" | "createdAt">>`
         SELECT ${publicId} AS id, ${micros("e.created_at")} AS "createdAt" FROM payments.events e
         WHERE e.organization_id = ${organizationId} AND e.environment = 'sandbox' AND ${since(from, days)}
         ORDER BY e.created_at DESC LIMIT ${limit}`
-  }
+})
+
+export const makeStreamRepo = Effect.map(SqlClient.SqlClient, (sql) => {
+  const parts = makeParts(sql)
+  return { ...polling(parts), ...reads(parts) }
 })

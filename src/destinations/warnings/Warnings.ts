@@ -21,15 +21,15 @@ export interface WarningsOptions {
   readonly publicUrl: string
 }
 
+const recipients = (members: Members["Type"], organizationId: OrganizationId) =>
+  Effect.map(members.list(organizationId), (all) =>
+    all.filter(({ role }) => entersEverything(role)).map(({ email }) => email)
+  )
+
 const make = Effect.fnUntraced(function* (options: WarningsOptions) {
   const mailer = yield* Mailer
   const members = yield* Members
   const repo = yield* makeWarningsRepo
-
-  const recipients = (organizationId: OrganizationId) =>
-    Effect.map(members.list(organizationId), (all) =>
-      all.filter(({ role }) => entersEverything(role)).map(({ email }) => email)
-    )
 
   const warn = Effect.fnUntraced(function* (endpoint: FailingEndpoint) {
     const claim = yield* repo.claim(endpoint)
@@ -41,7 +41,7 @@ const make = Effect.fnUntraced(function* (options: WarningsOptions) {
       yield* repo.rest(endpoint, claim.value, { after: "0" })
       return false
     }
-    const addresses = yield* recipients(endpoint.organizationId)
+    const addresses = yield* recipients(members, endpoint.organizationId)
     // From here on the warning counts as sent, unless the mail server is known not to have accepted it
     const begun = yield* repo.rest(endpoint, claim.value, { after: "24 hours" })
     if (Option.isNone(begun)) {
