@@ -45,7 +45,7 @@ onConsole(`connecting an account in a browser${browserNote}`, (it) => {
       await open(page, "/sandbox/account")
       await page.getByRole("button", { name: "Disconnect the account" }).click()
       const dialog = page.getByRole("dialog")
-      await dialog.getByText("no longer hears of it").waitFor()
+      await dialog.getByText("no longer gets its events").waitFor()
       await expectAccessible(page)
       await dialog.getByRole("button", { name: "Disconnect", exact: true }).click()
       await dialog.getByText("Type DISCONNECT, as it is written here.").waitFor()

@@ -19,7 +19,7 @@ const go = async (page: Page, name: string) => {
   await settled(page)
 }
 
-/** What the service refuses to a browser, as it goes on: the method, the path and the status. */
+/** The requests that the service refuses to a browser, as they happen: the method, the path and the status. */
 const refusalsTo = (context: BrowserContext) =>
   Effect.map(TestService, ({ baseUrl }) => {
     const refusals: Array<string> = []
@@ -162,7 +162,7 @@ onConsole(`the console from a bare start${browserNote}`, (it) => {
       const failing = rows.filter({ hasText: "HTTP 500" }).filter({ hasText: "Waiting to retry" })
       await failing.getByRole("link").first().click()
       await page.getByText("The receiver failed while it handled the event.").first().waitFor()
-      await page.getByText("Look the delivery's id up in the receiver's log.").first().waitFor()
+      await page.getByText("Look up the delivery's id in the receiver's log.").first().waitFor()
       await page
         .getByText(/The next attempt is made/)
         .first()

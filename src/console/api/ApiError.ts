@@ -22,7 +22,7 @@ export class ApiError extends Error {
   }
 }
 
-/** What programs do about a refusal is not what people do: they never see an idempotency key. */
+/** Words a message for people, who never see an idempotency key, instead of for programs. */
 const forPeople = (message: string, code: string | undefined): string => {
   if (!message.includes("Idempotency-Key")) return message
   if (code === "idempotency_request_in_progress") return "This is still being done. Try again in a moment."

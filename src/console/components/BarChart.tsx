@@ -1,10 +1,11 @@
-import { useEffect, useId, useRef, useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import {
   type ChartSeries,
   columnAfterKey,
   columnScale,
   highest,
   labelledColumns,
+  type StackedPart,
   stackedParts,
   ticksOf,
   valueScale
@@ -85,21 +86,78 @@ const Values = ({ format, labels, series, title }: BarChartProps) => (
   </table>
 )
 
+interface GridProps {
+  readonly y: ReturnType<typeof valueScale>
+  readonly width: number
+  readonly format: (value: number) => string
+}
+
+/** A line for each tick of the value axis, with its label at the left. */
+const Grid = ({ format, width, y }: GridProps) => (
+  <>
+    {ticksOf(y).map((tick) => (
+      <g key={tick} transform={`translate(0 ${y(tick)})`}>
+        <line class="bars-grid" x2={width} />
+        <text class="bars-text" x={-8} dy="0.32em" text-anchor="end">
+          {format(tick)}
+        </text>
+      </g>
+    ))}
+  </>
+)
+
+interface ColumnProps {
+  readonly column: number
+  readonly parts: ReadonlyArray<StackedPart>
+  readonly series: ReadonlyArray<ChartSeries>
+  readonly x: ReturnType<typeof columnScale>
+  readonly y: ReturnType<typeof valueScale>
+  readonly onEnter: () => void
+}
+
+/** The segments of a column, below the area in which the pointer selects it. */
+const Column = ({ column, onEnter, parts, series, x, y }: ColumnProps) => {
+  const at = x(column) ?? 0
+  return (
+    <>
+      {parts.map(({ from, series: index, to }) => (
+        <rect
+          key={index}
+          class={`bars-${series[index]?.tone ?? "neutral"}`}
+          x={at}
+          y={y(to)}
+          width={x.bandwidth()}
+          height={Math.max(1, y(from) - y(to))}
+          rx={Math.min(2, x.bandwidth() / 4)}
+        />
+      ))}
+      <rect
+        class="bars-target"
+        x={at - (x.step() - x.bandwidth()) / 2}
+        y={0}
+        width={x.step()}
+        height={height}
+        onPointerEnter={onEnter}
+      />
+    </>
+  )
+}
+
 interface BarsProps extends BarChartProps {
   readonly active: number | null
   readonly onActive: (column: number | null) => void
   readonly width: number
 }
 
+const widthOf = (text: string): number => text.length * characterWidth
+
 const Bars = ({ active, format, formatTick = format, labels, onActive, series, width }: BarsProps) => {
-  const id = useId()
   const columns = stackedParts(series, labels.length)
   const y = valueScale(highest(columns), height)
-  const ticks = ticksOf(y)
-  const left = Math.max(...ticks.map((tick) => formatTick(tick).length)) * characterWidth + 12
-  const x = columnScale(labels.length, width - left)
-  const labelWidth = Math.max(...labels.map((label) => label.length), 4) * characterWidth + 16
-  const labelled = labelledColumns(labels.length, width - left, labelWidth)
+  const left = Math.max(...ticksOf(y).map((tick) => widthOf(formatTick(tick)))) + 12
+  const right = width - left
+  const x = columnScale(labels.length, right)
+  const labelled = labelledColumns(labels.length, right, Math.max(...labels.map(widthOf), 4 * characterWidth) + 16)
   return (
     <svg
       width={width}
@@ -109,52 +167,29 @@ const Bars = ({ active, format, formatTick = format, labels, onActive, series, w
       onPointerLeave={() => onActive(null)}
     >
       <g transform={`translate(${left} ${above})`}>
-        {ticks.map((tick) => (
-          <g key={tick} transform={`translate(0 ${y(tick)})`}>
-            <line class="bars-grid" x2={width - left} />
-            <text class="bars-text" x={-8} dy="0.32em" text-anchor="end">
-              {formatTick(tick)}
-            </text>
+        <Grid y={y} width={right} format={formatTick} />
+        {labels.map((label, column) => (
+          <g key={label} class={active === null || active === column ? "" : "bars-faint"}>
+            <Column
+              column={column}
+              parts={columns[column] ?? []}
+              series={series}
+              x={x}
+              y={y}
+              onEnter={() => onActive(column)}
+            />
+            {labelled.has(column) ? (
+              <text
+                class="bars-text"
+                x={Math.min((x(column) ?? 0) + x.bandwidth() / 2, right - widthOf(label) / 2)}
+                y={height + 16}
+                text-anchor="middle"
+              >
+                {label}
+              </text>
+            ) : null}
           </g>
         ))}
-        {columns.map((parts, column) => {
-          const at = x(column) ?? 0
-          const label = labels[column] ?? ""
-          return (
-            // Columns have no identity besides their position
-            <g key={`${id}-${column}`} class={active === null || active === column ? "" : "bars-faint"}>
-              {parts.map(({ from, series: index, to }) => (
-                <rect
-                  key={index}
-                  class={`bars-${series[index]?.tone ?? "neutral"}`}
-                  x={at}
-                  y={y(to)}
-                  width={x.bandwidth()}
-                  height={Math.max(1, y(from) - y(to))}
-                  rx={Math.min(2, x.bandwidth() / 4)}
-                />
-              ))}
-              {labelled.has(column) ? (
-                <text
-                  class="bars-text"
-                  x={Math.min(at + x.bandwidth() / 2, width - left - (label.length * characterWidth) / 2)}
-                  y={height + 16}
-                  text-anchor="middle"
-                >
-                  {label}
-                </text>
-              ) : null}
-              <rect
-                class="bars-target"
-                x={at - (x.step() - x.bandwidth()) / 2}
-                y={0}
-                width={x.step()}
-                height={height}
-                onPointerEnter={() => onActive(column)}
-              />
-            </g>
-          )
-        })}
       </g>
     </svg>
   )

@@ -13,7 +13,7 @@ export const Code = (props: {
       <Copy text={props.text} label={props.copyLabel ?? "Copy"} />
     </div>
     {props.label === undefined ? null : <span class="for-readers">{props.label}</span>}
-    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard */}
+    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable text has to be reachable by keyboard */}
     <pre tabIndex={0}>
       <code>{props.text}</code>
     </pre>

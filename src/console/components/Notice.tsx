@@ -50,7 +50,7 @@ export const ErrorNote = ({
         )
       }
     >
-      <p>{atFields ? "Check what is marked above." : inWords(error.message, labels)}</p>
+      <p>{atFields ? "Check the fields marked above." : inWords(error.message, labels)}</p>
       {error.retryAfterSeconds === null ? null : <p>Try again in {waitInWords(error.retryAfterSeconds)}.</p>}
       {error.requestId === null ? null : (
         <p class="notice-request">

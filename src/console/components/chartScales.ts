@@ -11,7 +11,7 @@ export interface ChartSeries {
 }
 
 /** One series' segment of a bar: `from` to `to` on the value axis. */
-interface StackedPart {
+export interface StackedPart {
   readonly series: number
   readonly from: number
   readonly to: number

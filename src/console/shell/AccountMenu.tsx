@@ -24,74 +24,76 @@ export const ThemeSwitch = () => (
   </fieldset>
 )
 
-export const AccountMenu = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
-  const { organization, person } = useSession()
-  const { path } = useWorkspace()
-  const [open, setOpen] = useState(false)
-  const id = useId()
+/** A panel that its button opens; Escape, a click outside it, and the focus leaving it close it. */
+const usePanel = () => {
+  const [isOpen, setOpen] = useState(false)
   const root = useRef<HTMLDivElement>(null)
   const button = useRef<HTMLButtonElement>(null)
+  const closeOutside = (target: EventTarget | null) => {
+    if (target instanceof Node && root.current?.contains(target) !== true) setOpen(false)
+  }
   useEffect(() => {
-    if (!open) return
-    const onPointer = (event: Event) => {
-      if (event.target instanceof Node && root.current?.contains(event.target) !== true) setOpen(false)
-    }
+    if (!isOpen) return
+    const onPointer = ({ target }: Event) => closeOutside(target)
     document.addEventListener("pointerdown", onPointer)
     return () => document.removeEventListener("pointerdown", onPointer)
-  }, [open])
+  }, [isOpen])
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== "Escape" || !isOpen) return
+    event.stopPropagation()
+    setOpen(false)
+    button.current?.focus()
+  }
+  const onFocusOut = ({ relatedTarget }: FocusEvent) => closeOutside(relatedTarget)
+  return { isOpen, setOpen, button, frame: { ref: root, onKeyDown, onFocusOut } }
+}
+
+const AccountLinks = ({ onNavigate }: { readonly onNavigate: () => void }) => {
+  const { path } = useWorkspace()
+  const leave = () => {
+    signOut(false).catch((failure: unknown) => toast(toApiError(failure).message, "problem"))
+  }
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: Escape and leaving close what the button opened
-    <div
-      class="account-menu"
-      ref={root}
-      onKeyDown={(event) => {
-        if (event.key === "Escape" && open) {
-          event.stopPropagation()
-          setOpen(false)
-          button.current?.focus()
-        }
-      }}
-      onFocusOut={(event) => {
-        if (event.relatedTarget instanceof Node && root.current?.contains(event.relatedTarget) !== true) setOpen(false)
-      }}
-    >
-      {open ? (
+    <ul>
+      <li>
+        <Link href={path("/sessions")} onClick={onNavigate}>
+          <Icon name="system" />
+          Your sessions
+        </Link>
+      </li>
+      <li>
+        <button type="button" onClick={leave}>
+          <Icon name="out" />
+          Sign out
+        </button>
+      </li>
+    </ul>
+  )
+}
+
+export const AccountMenu = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
+  const { organization, person } = useSession()
+  const { button, frame, isOpen, setOpen } = usePanel()
+  const id = useId()
+  const navigated = () => {
+    setOpen(false)
+    onNavigate?.()
+  }
+  return (
+    <div class="account-menu" {...frame}>
+      {isOpen ? (
         <div class="account-panel" id={id}>
           <ThemeSwitch />
-          <ul>
-            <li>
-              <Link
-                href={path("/sessions")}
-                onClick={() => {
-                  setOpen(false)
-                  onNavigate?.()
-                }}
-              >
-                <Icon name="system" />
-                Your sessions
-              </Link>
-            </li>
-            <li>
-              <button
-                type="button"
-                onClick={() => {
-                  signOut(false).catch((failure: unknown) => toast(toApiError(failure).message, "problem"))
-                }}
-              >
-                <Icon name="out" />
-                Sign out
-              </button>
-            </li>
-          </ul>
+          <AccountLinks onNavigate={navigated} />
         </div>
       ) : null}
       <button
         type="button"
         class="account-button"
         ref={button}
-        aria-expanded={open}
-        aria-controls={open ? id : undefined}
-        onClick={() => setOpen(!open)}
+        aria-expanded={isOpen}
+        aria-controls={isOpen ? id : undefined}
+        onClick={() => setOpen(!isOpen)}
       >
         <Icon name="person" />
         <span class="account-who">

@@ -78,7 +78,7 @@ const Disconnect = ({ connection }: { readonly connection: Connection }) => {
       >
         <p>
           The account itself stays as it is, with its money and its payouts. But this service no longer acts on it, and
-          no longer hears of it:
+          no longer gets its events:
         </p>
         <ul>
           <li>

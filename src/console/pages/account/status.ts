@@ -29,7 +29,7 @@ export const statusWords = ({ chargesEnabled, payoutsEnabled, requirements, stat
       return {
         label: "Disconnected",
         tone: "problem",
-        explanation: "This service no longer acts on the account, and no longer hears of it."
+        explanation: "This service no longer acts on the account, and no longer gets its events."
       }
     case "connected":
       if (!chargesEnabled) {

@@ -1,4 +1,4 @@
-import { call } from "../../api/Call.ts"
+import { type AnswerOf, call } from "../../api/Call.ts"
 import { plainWords } from "../../api/Reading.ts"
 import { useAuthorNames, useMembers } from "../../components/Author.tsx"
 import { Badge } from "../../components/Badge.tsx"
@@ -100,6 +100,19 @@ const FilterRow = ({ change, filters, onClear }: AuditFilters) => {
   )
 }
 
+type AuditRecord = AnswerOf<"audit", "list">["data"][number]
+
+const When = ({ at, requestId }: AuditRecord) => (
+  <>
+    <Time at={at} exact />
+    {requestId === "" ? null : (
+      <span class="audit-request">
+        <Id value={requestId} />
+      </span>
+    )}
+  </>
+)
+
 const Records = ({ filters }: Pick<AuditFilters, "filters">) => {
   const authorName = useAuthorNames()
   const query = {
@@ -127,19 +140,7 @@ const Records = ({ filters }: Pick<AuditFilters, "filters">) => {
       }
       caption="Recorded changes, newest first"
       columns={[
-        {
-          head: "When",
-          cell: ({ at, requestId }) => (
-            <>
-              <Time at={at} exact />
-              {requestId === "" ? null : (
-                <span class="audit-request">
-                  <Id value={requestId} />
-                </span>
-              )}
-            </>
-          )
-        },
+        { head: "When", cell: When },
         { head: "Who", cell: ({ author }) => authorName(author) },
         {
           head: "What",

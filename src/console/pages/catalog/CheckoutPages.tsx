@@ -54,7 +54,7 @@ const QuestionsField = (props: {
         return (
           <FieldGroup key={question.listKey} label={`Question ${index + 1}`}>
             <div class="field-row">
-              <TextField {...field("label", `${path}.label`)} label="What the payer is asked" maxLength={50} />
+              <TextField {...field("label", `${path}.label`)} label="Question" maxLength={50} />
               <TextField
                 {...field("key", `${path}.key`)}
                 label="Key of the answer"
@@ -117,14 +117,14 @@ const CheckoutPageForm = ({ onClose, page, submit }: CheckoutPageFormProps) => {
       {draft.images.length === 0 ? null : (
         <TextField
           {...field("imageAlt")}
-          label="What the image shows"
+          label="Description of the image"
           required={false}
           hint="For payers who don't see it. Leave it empty if the image is only decoration."
           maxLength={200}
         />
       )}
       <ItemsField {...field("items")} {...itemNames} problems={problems} />
-      <FieldGroup label="What the payer is asked for">
+      <FieldGroup label="Ask the payer for">
         <Checkbox {...field("asksAddress", "collect.billingAddress")} label="Billing address" />
         <Checkbox {...field("asksPhone", "collect.phoneNumber")} label="Phone number" />
         <QuestionsField {...field("questions", "collect.customFields")} problems={problems} />

@@ -81,10 +81,7 @@ const NewProductForm = ({ currencies }: { readonly currencies: ReadonlyArray<str
           setDraft={(change) => setDraft((before) => ({ ...before, product: change(before.product) }))}
         />
       </Section>
-      <Section
-        title="First price"
-        lead="What a price costs never changes later; further prices can be added at any time."
-      >
+      <Section title="First price" lead="A price's amount never changes; you can add further prices at any time.">
         <Checkbox {...field("hasPrice", "has_price")} label="Create it with a price" />
         {draft.hasPrice ? (
           <PriceInputs

@@ -52,7 +52,7 @@ const EditPrice = ({ onClose, price }: { readonly price: Price; readonly onClose
         keyHint="Your integration's name for the price, such as basic."
         hasNewKey={hasNewKey(draft.lookupKey)}
       />
-      <p class="quiet">What a price costs never changes. For another amount, add another price.</p>
+      <p class="quiet">A price's amount never changes. To sell at another amount, add another price.</p>
     </FormDialog>
   )
 }

@@ -4,7 +4,7 @@ import { Badge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
 import { Id } from "../../components/Copy.tsx"
 import { FormDialog } from "../../components/Dialog.tsx"
-import { useDraft } from "../../components/Draft.ts"
+import { type Draft, useDraft } from "../../components/Draft.ts"
 import { Checkbox, CountField, FieldGroup, RadioGroup, SelectField, TextField } from "../../components/Field.tsx"
 import { Empty, Loaded } from "../../components/Loaded.tsx"
 import { MoneyField } from "../../components/MoneyField.tsx"
@@ -20,6 +20,7 @@ import {
   discountWords,
   durationWords,
   emptyPromotion,
+  type PromotionDraft,
   productsOf,
   readPromotion,
   redemptionWords,
@@ -38,13 +39,30 @@ const durations = [
   { value: "forever", label: "Every payment", hint: "Of a subscription, as long as it lasts." }
 ] as const
 
-const NewPromotionCode = ({
+const Discount = ({
   currencies,
-  onClose
-}: {
-  readonly currencies: ReadonlyArray<string>
-  readonly onClose: () => void
-}) => {
+  draft,
+  field
+}: Pick<Draft<PromotionDraft>, "draft" | "field"> & { readonly currencies: ReadonlyArray<string> }) => (
+  <>
+    <RadioGroup {...field("kind", "discount")} label="Takes off" options={kinds} />
+    {draft.kind === "percent" ? (
+      <TextField {...field("percent", "discount.percent_off")} label="Percent off" inputMode="decimal" maxLength={6} />
+    ) : (
+      <div class="field-row">
+        <MoneyField {...field("amount", "discount.amount_off")} label="Amount off" currency={draft.currency} />
+        <SelectField
+          {...field("currency", "discount.currency")}
+          label="Currency"
+          options={currencyChoices(currencies)}
+        />
+      </div>
+    )}
+  </>
+)
+
+const NewPromotionCode = (props: { readonly currencies: ReadonlyArray<string>; readonly onClose: () => void }) => {
+  const { currencies, onClose } = props
   const { draft, field, form } = useDraft({
     initial: () => emptyPromotion(currencies[0] ?? fallbackCurrency),
     read: readPromotion,
@@ -62,24 +80,7 @@ const NewPromotionCode = ({
         hint="What payers enter: 3 to 40 letters and digits, such as SUMMER25."
         maxLength={40}
       />
-      <RadioGroup {...field("kind", "discount")} label="Takes off" options={kinds} />
-      {draft.kind === "percent" ? (
-        <TextField
-          {...field("percent", "discount.percent_off")}
-          label="Percent off"
-          inputMode="decimal"
-          maxLength={6}
-        />
-      ) : (
-        <div class="field-row">
-          <MoneyField {...field("amount", "discount.amount_off")} label="Amount off" currency={draft.currency} />
-          <SelectField
-            {...field("currency", "discount.currency")}
-            label="Currency"
-            options={currencyChoices(currencies)}
-          />
-        </div>
-      )}
+      <Discount draft={draft} field={field} currencies={currencies} />
       <RadioGroup {...field("duration")} label="Applies to" options={durations} />
       {draft.duration === "repeating" ? <CountField {...field("months", "duration_in_months")} label="Months" /> : null}
       <div class="field-row">

@@ -73,7 +73,7 @@ export const questionsIn = (reader: Reader, questions: ReadonlyArray<QuestionDra
   questions.map(({ isOptional, key, label, offered, options, type }, index) => {
     const path = `collect.customFields.${index}`
     const name = key.trim() === "" ? keyOf(label) : key.trim()
-    if (label.trim() === "") reader.problems[`${path}.label`] = "Write what the payer is asked."
+    if (label.trim() === "") reader.problems[`${path}.label`] = "Write the question."
     else if (name === "") reader.problems[`${path}.key`] = "Write a key of letters and digits."
     if (type === "dropdown" && linesOf(options).length === 0) {
       reader.problems[`${path}.options`] = "Write the choices, one per line."

@@ -11,7 +11,7 @@ import { usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { useUrlFilters } from "../../state/UrlState.ts"
-import { namesOf, useDestinations } from "../destinations/useDestinations.ts"
+import { type DestinationNames, namesOf, useDestinations } from "../destinations/useDestinations.ts"
 import { EventTypeField } from "../events/EventTypeField.tsx"
 import { DeliveryTable, type Selection } from "./DeliveryTable.tsx"
 import { deliveryStates, historyFilterNames, historyQuery } from "./historyFilters.ts"
@@ -64,85 +64,101 @@ const ResendChosen = ({ chosen, items, onChange }: Selection & { readonly items:
   )
 }
 
-export default function Deliveries() {
+type HistoryFilters = ReturnType<typeof useUrlFilters<(typeof historyFilterNames)[number]>>
+
+const FilterRow = ({ change, filters, names, onClear }: HistoryFilters & { readonly names: DestinationNames }) => (
+  <Filters onClear={onClear}>
+    <FilterField
+      name="destination"
+      label="Destination"
+      value={filters.destination}
+      onChange={(destination) => change({ destination })}
+      options={[
+        ...(names ?? []),
+        // A link may name a deleted destination, whose deliveries remain
+        ...(filters.destination === "" || names?.has(filters.destination) === true
+          ? []
+          : [[filters.destination, "A deleted destination"] as const])
+      ]}
+    />
+    <FilterField
+      name="state"
+      label="State"
+      value={filters.state}
+      onChange={(state) => change({ state })}
+      options={deliveryStates.map((state) => [state, capitalized(state)])}
+    />
+    <EventTypeField value={filters.type} onChange={(type) => change({ type })} />
+    <TimeFields from={filters.from} to={filters.to} onChange={change} />
+  </Filters>
+)
+
+const NoDeliveries = ({ hasDestinations }: { readonly hasDestinations: boolean }) => {
   const { can, path } = useWorkspace()
-  const { change: setFilters, filters, onClear } = useUrlFilters(...historyFilterNames)
-  const destinations = useDestinations()
-  const query = historyQuery(filters)
+  const [words, page] = hasDestinations
+    ? ["Send a test event", "/destinations"]
+    : ["Create a destination", "/destinations/new"]
+  return (
+    <Empty
+      title="No deliveries yet"
+      action={
+        can("webhook-endpoints:write") ? (
+          <ButtonLink href={path(page)} kind="primary">
+            {words}
+          </ButtonLink>
+        ) : null
+      }
+    >
+      {hasDestinations
+        ? "A delivery appears here as soon as an event happens that a destination subscribes to."
+        : "Events are sent to destinations. Create one, then send it a test event."}
+    </Empty>
+  )
+}
+
+export default function Deliveries() {
+  const { can } = useWorkspace()
+  const filtering = useUrlFilters(...historyFilterNames)
+  const { event } = filtering.filters
+  const destinations = useDestinations().data
+  const query = historyQuery(filtering.filters)
   const list = usePages(
     `deliveries/list/${JSON.stringify(query)}`,
     (page, signal) => call("deliveries", "listAll", { urlParams: { ...query, ...page } }, { signal }),
     { pollMillis: 5000 }
   )
   const [chosen, onChange] = useState<ReadonlySet<string>>(new Set())
-  const selection = { chosen, onChange }
-  const names = namesOf(destinations.data)
-  const none = destinations.data?.data.length === 0
+  const selection = can("webhook-endpoints:write") ? { chosen, onChange } : undefined
+  const names = namesOf(destinations)
   return (
     <Page
       title="Deliveries"
       lead="Every event on its way to a destination, with the outcome of its last attempt. New ones appear automatically."
     >
-      <Filters onClear={onClear}>
-        <FilterField
-          name="destination"
-          label="Destination"
-          value={filters.destination}
-          onChange={(destination) => setFilters({ destination })}
-          options={[
-            ...(names ?? []),
-            // A link may name a deleted destination, whose deliveries remain
-            ...(filters.destination === "" || names?.has(filters.destination) === true
-              ? []
-              : [[filters.destination, "A deleted destination"] as const])
-          ]}
-        />
-        <FilterField
-          name="state"
-          label="State"
-          value={filters.state}
-          onChange={(state) => setFilters({ state })}
-          options={deliveryStates.map((state) => [state, capitalized(state)])}
-        />
-        <EventTypeField value={filters.type} onChange={(type) => setFilters({ type })} />
-        <TimeFields from={filters.from} to={filters.to} onChange={setFilters} />
-      </Filters>
-      {filters.event === "" ? null : (
+      <FilterRow {...filtering} names={names} />
+      {event === "" ? null : (
         <p class="quiet">
-          Only deliveries of the event <code>{filters.event}</code>.
+          Only deliveries of the event <code>{event}</code>.
         </p>
       )}
       <Pages
         list={list}
         empty={
-          onClear ? (
+          filtering.onClear ? (
             <Empty title="No delivery matches">Widen the filters, or clear them to see the whole history.</Empty>
           ) : (
-            <Empty
-              title="No deliveries yet"
-              action={
-                can("webhook-endpoints:write") ? (
-                  <ButtonLink href={path(none ? "/destinations/new" : "/destinations")} kind="primary">
-                    {none ? "Create a destination" : "Send a test event"}
-                  </ButtonLink>
-                ) : null
-              }
-            >
-              {none
-                ? "Events are sent to destinations. Create one, then send it a test event."
-                : "A delivery appears here as soon as an event happens that a destination subscribes to."}
-            </Empty>
+            <NoDeliveries hasDestinations={destinations?.data.length !== 0} />
           )
         }
       >
         {(items) => (
           <>
-            {can("webhook-endpoints:write") ? <ResendChosen items={items} {...selection} /> : null}
+            {selection && <ResendChosen items={items} {...selection} />}
             <DeliveryTable
               caption="Deliveries, newest first"
               items={items}
               destinations={names}
-              {...(can("webhook-endpoints:write") ? { selection } : {})}
+              selection={selection}
             />
           </>
         )}

@@ -4,7 +4,7 @@ import { Money } from "../../components/Money.tsx"
 import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
 import { useWorkspace } from "../../state/Session.ts"
-import { nameOf } from "../destinations/useDestinations.ts"
+import { type DestinationNames, nameOf } from "../destinations/useDestinations.ts"
 import { resultText } from "./attemptErrors.ts"
 import { Countdown } from "./Countdown.tsx"
 import { DeliveryState } from "./DeliveryState.tsx"
@@ -13,11 +13,11 @@ import { type Delivery, resendOf, waitsToRetry } from "./timeline.ts"
 interface DeliveryTableProps {
   readonly caption: string
   readonly items: ReadonlyArray<Delivery>
-  readonly destinations: ReadonlyMap<string, string> | undefined
+  readonly destinations: DestinationNames
   /** What all rows share; hides that column. */
   readonly common?: "event" | "destination" | undefined
   /** The failed deliveries that are chosen for a re-send; absent if the reader can't choose any. */
-  readonly selection?: Selection
+  readonly selection?: Selection | undefined
 }
 
 export interface Selection {
@@ -33,8 +33,39 @@ const toggled = (chosen: ReadonlySet<string>, id: string): ReadonlySet<string> =
   return next
 }
 
-export const DeliveryTable = ({ caption, common, destinations, items, selection }: DeliveryTableProps) => {
+const About = ({ amount, currency, paymentId, test }: Delivery) => {
   const { can, path } = useWorkspace()
+  return (
+    <span class="event-summary">
+      {amount === null ? null : <Money amount={amount} currency={currency} />}
+      {paymentId === null ? null : test || !can("payments:read", "paymentIntents.get") ? (
+        <code>{shortId(paymentId)}</code>
+      ) : (
+        <Link href={path(`/payments/${paymentId}`)} title={paymentId}>
+          {shortId(paymentId)}
+        </Link>
+      )}
+    </span>
+  )
+}
+
+const LastResult = (delivery: Delivery) => (
+  <>
+    {resultText(delivery.lastErrorCode, delivery.lastHttpStatus) ?? "—"}{" "}
+    <span class="quiet">
+      ({delivery.attemptCount === 1 ? "1 attempt" : `${delivery.attemptCount} attempts`}
+      {waitsToRetry(delivery) && delivery.nextAttemptAt !== null ? (
+        <>
+          , next <Countdown to={delivery.nextAttemptAt} />
+        </>
+      ) : null}
+      )
+    </span>
+  </>
+)
+
+export const DeliveryTable = ({ caption, common, destinations, items, selection }: DeliveryTableProps) => {
+  const { path } = useWorkspace()
   return (
     <Table
       caption={caption}
@@ -53,39 +84,9 @@ export const DeliveryTable = ({ caption, common, destinations, items, selection 
           head: "Destination",
           cell: ({ endpointId }) => nameOf(destinations, endpointId)
         },
-        common !== "event" && {
-          head: "About",
-          cell: ({ amount, currency, paymentId, test }) => (
-            <span class="event-summary">
-              {amount === null ? null : <Money amount={amount} currency={currency} />}
-              {paymentId === null ? null : test || !can("payments:read", "paymentIntents.get") ? (
-                <code>{shortId(paymentId)}</code>
-              ) : (
-                <Link href={path(`/payments/${paymentId}`)} title={paymentId}>
-                  {shortId(paymentId)}
-                </Link>
-              )}
-            </span>
-          )
-        },
+        common !== "event" && { head: "About", cell: (delivery) => <About {...delivery} /> },
         { head: "State", cell: (delivery) => <DeliveryState delivery={delivery} /> },
-        {
-          head: "Last result",
-          cell: (delivery) => (
-            <>
-              {resultText(delivery.lastErrorCode, delivery.lastHttpStatus) ?? "—"}{" "}
-              <span class="quiet">
-                ({delivery.attemptCount === 1 ? "1 attempt" : `${delivery.attemptCount} attempts`}
-                {waitsToRetry(delivery) && delivery.nextAttemptAt !== null ? (
-                  <>
-                    , next <Countdown to={delivery.nextAttemptAt} />
-                  </>
-                ) : null}
-                )
-              </span>
-            </>
-          )
-        },
+        { head: "Last result", cell: LastResult },
         { head: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
         selection !== undefined && {
           head: "Choose",

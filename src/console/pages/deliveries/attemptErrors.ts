@@ -49,7 +49,7 @@ const meanings: Readonly<Record<AttemptErrorCode, ErrorMeaning>> = {
   http_error: {
     label: "HTTP error",
     meaning: "The answer was an HTTP status outside 2xx.",
-    remedy: "Look the delivery's id up in the receiver's log."
+    remedy: "Look up the delivery's id in the receiver's log."
   },
   response_too_large: {
     label: "Answer too large",
@@ -59,12 +59,12 @@ const meanings: Readonly<Record<AttemptErrorCode, ErrorMeaning>> = {
   network_error: {
     label: "Network error",
     meaning: "Something failed on the way, or the answer was not HTTP.",
-    remedy: "Check what listens at the address."
+    remedy: "Check which program listens at the address."
   },
   interrupted: {
     label: "Interrupted",
     meaning: "A process of the service ended during the attempt; the event may have arrived.",
-    remedy: "Nothing: it is sent again."
+    remedy: "Nothing: the event is sent again automatically."
   },
   endpoint_deleted: {
     label: "Destination deleted",
@@ -102,15 +102,15 @@ const statuses: Readonly<Record<number, Omit<ErrorMeaning, "label">>> = {
   400: {
     meaning: "The receiver refused the request as wrong, which is final.",
     remedy:
-      "Look the delivery's id up in the receiver's log: often it is the signature, or a body parsed before it was verified."
+      "Look up the delivery's id in the receiver's log: often it is the signature, or a body parsed before it was verified."
   },
   401: {
     meaning: "The receiver asked for credentials, which deliveries don't carry.",
-    remedy: "Open the path to the service: the signature is the proof of who sends."
+    remedy: "Open the path to the service: the signature proves who sent the event."
   },
   403: {
     meaning: "The receiver, or a firewall in front of it, refused the request.",
-    remedy: "Open the path to the service: the signature is the proof of who sends."
+    remedy: "Open the path to the service: the signature proves who sent the event."
   },
   404: {
     meaning: "The receiver has nothing at this path.",
@@ -122,7 +122,7 @@ const statuses: Readonly<Record<number, Omit<ErrorMeaning, "label">>> = {
   },
   408: {
     meaning: "The receiver gave up waiting for the request.",
-    remedy: "Nothing, unless it goes on: it is sent again."
+    remedy: "Nothing, unless it keeps happening: the event is sent again automatically."
   },
   410: {
     meaning: "The receiver says that the path is gone for good.",
@@ -131,11 +131,12 @@ const statuses: Readonly<Record<number, Omit<ErrorMeaning, "label">>> = {
   413: { meaning: "The receiver takes only smaller bodies.", remedy: "Let it take bodies of up to 256 KiB." },
   429: {
     meaning: "The receiver asked for fewer requests.",
-    remedy: "Nothing, unless it goes on: it is sent again, after Retry-After if there was one."
+    remedy:
+      "Nothing, unless it keeps happening: the event is sent again automatically, after the Retry-After of the answer."
   },
   503: {
     meaning: "The receiver asked to be sent the event again later.",
-    remedy: "If it goes on, look the delivery's id up in the receiver's log."
+    remedy: "If it keeps happening, look up the delivery's id in the receiver's log."
   }
 }
 
@@ -145,7 +146,7 @@ export const meaningOf = (code: string, httpStatus: number | null): ErrorMeaning
   // A newer service may have a code that these pages do not know
   const meaning: ErrorMeaning = isKnown(code)
     ? meanings[code]
-    : { label: code, meaning: "The attempt failed.", remedy: "Look the code up in the guide to errors." }
+    : { label: code, meaning: "The attempt failed.", remedy: "Look up the code in the guide to errors." }
   if (code !== "http_error" || httpStatus === null) return meaning
   const status = `HTTP ${httpStatus}`
   const exact = statuses[httpStatus]
@@ -154,7 +155,7 @@ export const meaningOf = (code: string, httpStatus: number | null): ErrorMeaning
     ? {
         label: status,
         meaning: "The receiver failed while it handled the event.",
-        remedy: "Look the delivery's id up in the receiver's log."
+        remedy: "Look up the delivery's id in the receiver's log."
       }
     : { ...meaning, label: status, meaning: `The receiver answered ${httpStatus}, which is final.` }
 }

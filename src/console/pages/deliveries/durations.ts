@@ -1,27 +1,26 @@
 /** Durations as short text. Pure. */
 
-const second = 1000
-const minute = 60 * second
-const hour = 60 * minute
-const day = 24 * hour
+const units = { s: 1000, min: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** At most two units; omits the second if it is zero. */
-const inTwo = (millis: number, large: number, largeName: string, small: number, smallName: string): string => {
+type Unit = keyof typeof units
+
+/** At most two units; omits the smaller one if it is zero. */
+const inTwo = (millis: number, large: Unit, small: Unit): string => {
   // Rounded to the smaller unit first, so that 59.9 of it carry over into the larger
-  const smalls = Math.round(millis / small)
-  const perLarge = large / small
+  const smalls = Math.round(millis / units[small])
+  const perLarge = units[large] / units[small]
   const rest = smalls % perLarge
-  const whole = `${(smalls - rest) / perLarge} ${largeName}`
-  return rest === 0 ? whole : `${whole} ${rest} ${smallName}`
+  const whole = `${(smalls - rest) / perLarge} ${large}`
+  return rest === 0 ? whole : `${whole} ${rest} ${small}`
 }
 
 /** A duration, such as "420 ms", "1.2 s", "31 s", "5 min 12 s", "3 h 2 min", "2 d 4 h". Negative ones count as 0. */
 export const durationText = (millis: number): string => {
   const length = Math.max(0, millis)
-  if (length < second) return `${Math.round(length)} ms`
-  if (length < 9.95 * second) return `${(length / second).toFixed(1).replace(/\.0$/, "")} s`
-  if (length < minute - second / 2) return `${Math.round(length / second)} s`
-  if (length < hour - second / 2) return inTwo(length, minute, "min", second, "s")
-  if (length < day - minute / 2) return inTwo(length, hour, "h", minute, "min")
-  return inTwo(length, day, "d", hour, "h")
+  if (length < units.s) return `${Math.round(length)} ms`
+  if (length < 9.95 * units.s) return `${(length / units.s).toFixed(1).replace(/\.0$/, "")} s`
+  if (length < units.min - units.s / 2) return `${Math.round(length / units.s)} s`
+  if (length < units.h - units.s / 2) return inTwo(length, "min", "s")
+  if (length < units.d - units.min / 2) return inTwo(length, "h", "min")
+  return inTwo(length, "d", "h")
 }

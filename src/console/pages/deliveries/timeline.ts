@@ -104,7 +104,8 @@ export const resendOf = (delivery: Delivery, now: number): Resend => {
 }
 
 export const refusedResend: Readonly<Record<Extract<Resend, { allowed: false }>["reason"], string>> = {
-  queued: "It waits for its next attempt, which is made by itself. To send it now, replay its time to the destination.",
+  queued:
+    "It waits for its next attempt, which is made automatically. To send it now, replay its time to the destination.",
   delivered: "It was delivered: nothing has to be sent again.",
   deleted: "Its destination was deleted, and nothing more is sent to it. Read the event below and process it yourself.",
   attempts:

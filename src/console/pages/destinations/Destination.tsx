@@ -50,7 +50,7 @@ const useWaiting = ({ id }: DestinationShape) => {
   return { shown: retries.length, hasMore, first: due[0], last: due.at(-1), since }
 }
 
-/** Says what waits for a further attempt and when that is made, and sends it now by a replay. */
+/** Says how many deliveries wait for a further attempt and until when, and sends their events now by a replay. */
 const Waiting = ({ destination }: { readonly destination: DestinationShape }) => {
   const { can, path } = useWorkspace()
   const { first, hasMore, last, shown, since } = useWaiting(destination)
@@ -79,8 +79,8 @@ const Waiting = ({ destination }: { readonly destination: DestinationShape }) =>
         >
           <p>
             This is a replay: all events since <Time at={since} /> are sent again, each as a new delivery, also those
-            that have arrived. What waits is still sent at its time. So the receiver gets events twice, and must
-            recognize them by their ids.
+            that have arrived. Waiting deliveries are still sent at their time. So the receiver gets events twice, and
+            must recognize them by their ids.
           </p>
         </ConfirmButton>
       ) : null}

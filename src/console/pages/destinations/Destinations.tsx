@@ -11,7 +11,14 @@ import { useWorkspace } from "../../state/Session.ts"
 import { useUrlState } from "../../state/UrlState.ts"
 import { byTrouble, endpointDays, type Statistics } from "../overview/figures.ts"
 import { count, countedUpTo } from "../overview/format.ts"
-import { shownDays, useDestinations, useRetrying, useStatistics } from "./useDestinations.ts"
+import {
+  type Destination,
+  type DestinationList,
+  shownDays,
+  useDestinations,
+  useRetrying,
+  useStatistics
+} from "./useDestinations.ts"
 
 const width = 96
 const height = 28
@@ -77,16 +84,73 @@ const Trouble = ({ recentFailures, waiting }: { readonly recentFailures: number;
     </span>
   )
 
+const NameCell = ({ name, url, warnings }: Destination) => (
+  <span class="destination-name">
+    <span>{name}</span> <span class="destination-url">{url}</span>
+    {warnings.length === 0 ? null : (
+      <span>
+        <Badge tone="warning">Some types never arrive</Badge>
+      </span>
+    )}
+  </span>
+)
+
 /** Below this number, all destinations are in view at once. */
 const fewDestinations = 8
+
+interface DestinationTableProps {
+  readonly data: DestinationList["data"]
+  readonly statistics: Statistics | undefined
+  readonly retrying: ReturnType<typeof useRetrying>
+}
+
+const DestinationTable = ({ data, retrying, statistics }: DestinationTableProps) => {
+  const { path } = useWorkspace()
+  const [{ search }, change] = useUrlState("search")
+  const words = search.trim().toLowerCase()
+  return (
+    <>
+      {data.length > fewDestinations || search !== "" ? (
+        <Filters onClear={search === "" ? undefined : () => change({ search: "" })}>
+          <TextField
+            name="search"
+            label="Name or URL"
+            type="search"
+            value={search}
+            onChange={(written) => change({ search: written })}
+            maxLength={255}
+          />
+        </Filters>
+      ) : null}
+      <Table
+        caption="Destinations, failing first"
+        items={byTrouble(data, statistics, retrying).filter(({ name, url }) =>
+          `${name} ${url}`.toLowerCase().includes(words)
+        )}
+        href={({ id }) => path(`/destinations/${id}`)}
+        columns={[
+          { head: "Destination", cell: NameCell },
+          {
+            head: "State",
+            cell: ({ active }) => <OnOffBadge isOn={active} words={["Active", "Paused"]} off="warning" />
+          },
+          {
+            head: "Event types",
+            cell: ({ events }) => (events.length === 1 ? events[0] : `${events.length} types`)
+          },
+          { head: "Failures in 24 hours", cell: Trouble },
+          { head: `Last ${shownDays} days`, cell: ({ id }) => <Recent id={id} statistics={statistics} /> }
+        ]}
+      />
+    </>
+  )
+}
 
 export default function Destinations() {
   const { can, path } = useWorkspace()
   const query = useDestinations(15_000)
   const statistics = useStatistics(60_000).data
   const retrying = useRetrying()
-  const [{ search }, change] = useUrlState("search")
-  const some = (query.data?.data.length ?? 0) > 0
   const create = (words: string) =>
     can("webhook-endpoints:write") ? (
       <ButtonLink href={path("/destinations/new")} kind="primary">
@@ -97,7 +161,7 @@ export default function Destinations() {
     <Page
       title="Destinations"
       lead="Your URLs that get events, each with its own types and filters."
-      actions={some ? create("New destination") : null}
+      actions={(query.data?.data.length ?? 0) > 0 ? create("New destination") : null}
     >
       <Loaded query={query}>
         {({ data }) =>
@@ -107,52 +171,7 @@ export default function Destinations() {
               event says so.
             </Empty>
           ) : (
-            <>
-              {data.length > fewDestinations || search !== "" ? (
-                <Filters onClear={search === "" ? undefined : () => change({ search: "" })}>
-                  <TextField
-                    name="search"
-                    label="Name or URL"
-                    type="search"
-                    value={search}
-                    onChange={(written) => change({ search: written })}
-                    maxLength={255}
-                  />
-                </Filters>
-              ) : null}
-              <Table
-                caption="Destinations, failing first"
-                items={byTrouble(data, statistics, retrying).filter(({ name, url }) =>
-                  `${name} ${url}`.toLowerCase().includes(search.trim().toLowerCase())
-                )}
-                href={({ id }) => path(`/destinations/${id}`)}
-                columns={[
-                  {
-                    head: "Destination",
-                    cell: ({ name, url, warnings }) => (
-                      <span class="destination-name">
-                        <span>{name}</span> <span class="destination-url">{url}</span>
-                        {warnings.length === 0 ? null : (
-                          <span>
-                            <Badge tone="warning">Some types never arrive</Badge>
-                          </span>
-                        )}
-                      </span>
-                    )
-                  },
-                  {
-                    head: "State",
-                    cell: ({ active }) => <OnOffBadge isOn={active} words={["Active", "Paused"]} off="warning" />
-                  },
-                  {
-                    head: "Event types",
-                    cell: ({ events }) => (events.length === 1 ? events[0] : `${events.length} types`)
-                  },
-                  { head: "Failures in 24 hours", cell: (counts) => <Trouble {...counts} /> },
-                  { head: `Last ${shownDays} days`, cell: ({ id }) => <Recent id={id} statistics={statistics} /> }
-                ]}
-              />
-            </>
+            <DestinationTable data={data} statistics={statistics} retrying={retrying} />
           )
         }
       </Loaded>

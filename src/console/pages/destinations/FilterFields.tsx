@@ -64,10 +64,31 @@ const Metadata = (props: {
   )
 }
 
-/** The filters, validated while typed, with a warning about selected types that can never pass them. */
+/** Warns of chosen types that the filters always hold back; announced to screen readers while typing. */
+const NeverPassing = ({ stopped }: { readonly stopped: ReturnType<typeof neverPassing> }) => (
+  <div class="filter-warning" role="status">
+    {stopped.size === 0 ? null : (
+      <Notice
+        tone="warning"
+        title={`${stopped.size === 1 ? "One chosen type" : `${stopped.size} chosen types`} would never be sent`}
+      >
+        <p>These types lack the data that the filters check, so none of their events pass:</p>
+        <ul class="stopped-types">
+          {[...stopped].map(([type, names]) => (
+            <li key={type}>
+              <code>{type}</code>: no {names.map((name) => labels[name]).join(", ")}
+            </li>
+          ))}
+        </ul>
+        <p>Leave these types out, or create another destination for them without the filters.</p>
+      </Notice>
+    )}
+  </div>
+)
+
+/** The filters, validated while typed. */
 export const FilterFields = ({ form, onChange, types }: FilterFieldsProps) => {
   const { filters, problems } = filtersOfForm(form)
-  const stopped = neverPassing([...types], setFilters(filters))
   const currency = filters.currencies?.[0]
   const field = fieldsOf(form, (change) => onChange(change(form)), problems)
   const amount = (name: "amountMin" | "amountMax", label: string) => (
@@ -108,24 +129,7 @@ export const FilterFields = ({ form, onChange, types }: FilterFieldsProps) => {
         {ids("prices", "Prices", "price_")}
       </div>
       <Metadata {...field("metadata", "filters.metadata")} />
-      <div class="filter-warning" role="status">
-        {stopped.size === 0 ? null : (
-          <Notice
-            tone="warning"
-            title={`${stopped.size === 1 ? "One chosen type" : `${stopped.size} chosen types`} would never be sent`}
-          >
-            <p>These types lack the data that the filters check, so none of their events pass:</p>
-            <ul class="stopped-types">
-              {[...stopped].map(([type, names]) => (
-                <li key={type}>
-                  <code>{type}</code>: no {names.map((name) => labels[name]).join(", ")}
-                </li>
-              ))}
-            </ul>
-            <p>Leave these types out, or create another destination for them without the filters.</p>
-          </Notice>
-        )}
-      </div>
+      <NeverPassing stopped={neverPassing([...types], setFilters(filters))} />
     </>
   )
 }

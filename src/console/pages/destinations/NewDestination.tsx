@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks"
 import { type AnswerOf, call } from "../../api/Call.ts"
 import { Button, ButtonLink } from "../../components/Button.tsx"
-import { useDraft } from "../../components/Draft.ts"
+import { type Draft, useDraft } from "../../components/Draft.ts"
 import { TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
@@ -34,6 +34,30 @@ const readNew = ({ filters: form, name, types, url }: typeof empty) => {
   return reader.done({ name: given, url: url.trim(), events: [...types], filters })
 }
 
+const Receiver = ({ draft: { url }, field, problems }: Pick<Draft<typeof empty>, "draft" | "field" | "problems">) => (
+  <Section title="Where to">
+    <TextField
+      {...field("url")}
+      label="URL"
+      type="url"
+      required
+      hint="Public HTTPS, without a query; it can’t be changed later."
+      placeholder="https://shop.example/webhooks"
+      maxLength={2048}
+      problem={urlProblem(url) ?? problems["url"]}
+      monospace
+    />
+    <TextField
+      {...field("name")}
+      label="Name"
+      required={false}
+      hint="For you and your team. Without one it is named after its host."
+      placeholder={suggestedName(url)}
+      maxLength={100}
+    />
+  </Section>
+)
+
 const NewForm = ({
   catalog,
   onCreated
@@ -42,15 +66,14 @@ const NewForm = ({
   readonly onCreated: (created: Created) => void
 }) => {
   const { path } = useWorkspace()
-  const { draft, field, form, problems } = useDraft({
+  const { form, ...creation } = useDraft({
     initial: empty,
     read: readNew,
     send: (payload, idempotencyKey) => call("endpoints", "create", { payload }, { idempotencyKey }),
     onDone: onCreated
   })
-  const { types, url } = draft
-  const chosen = field("types", "events")
-  const filters = field("filters")
+  const { filters, types } = creation.draft
+  const { onChange, problem } = creation.field("types", "events")
   return (
     <Form
       {...form}
@@ -63,37 +86,17 @@ const NewForm = ({
         </>
       }
     >
-      <Section title="Where to">
-        <TextField
-          {...field("url")}
-          label="URL"
-          type="url"
-          required
-          hint="Public HTTPS, without a query; it can’t be changed later."
-          placeholder="https://shop.example/webhooks"
-          maxLength={2048}
-          problem={urlProblem(url) ?? problems["url"]}
-          monospace
-        />
-        <TextField
-          {...field("name")}
-          label="Name"
-          required={false}
-          hint="For you and your team. Without one it is named after its host."
-          placeholder={suggestedName(url)}
-          maxLength={100}
-        />
-      </Section>
+      <Receiver {...creation} />
       <Section title="What it gets" lead={`${types.size} of ${catalog.length} event types chosen.`}>
-        <EventTypePicker catalog={catalog} chosen={types} onChange={chosen.onChange} problem={chosen.problem} />
+        <EventTypePicker catalog={catalog} chosen={types} onChange={onChange} problem={problem} />
       </Section>
       <Section
         title="Filters"
         lead="Optional. All that are set have to match; without any, every event of the chosen types is sent."
       >
-        <FilterFields form={draft.filters} onChange={filters.onChange} types={types} />
+        <FilterFields form={filters} onChange={creation.field("filters").onChange} types={types} />
       </Section>
-      {Object.keys(problems).length === 0 ? null : (
+      {Object.keys(creation.problems).length === 0 ? null : (
         <Notice tone="problem">
           <p>Something is missing or wrong. Check the messages above.</p>
         </Notice>

@@ -1,11 +1,11 @@
-import { useState } from "preact/hooks"
 import { type AnswerOf, call } from "../../api/Call.ts"
 import { Button } from "../../components/Button.tsx"
+import { useDraft } from "../../components/Draft.ts"
 import { TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { PagedTable } from "../../components/Loaded.tsx"
+import { Reader } from "../../components/Reader.ts"
 import { Time } from "../../components/Time.tsx"
-import { useSubmit } from "../../state/Query.ts"
 import { toast } from "../../state/Toasts.ts"
 import { instant, localAgo } from "../deliveries/times.ts"
 import { countedUpTo, mostCounted } from "../overview/format.ts"
@@ -18,36 +18,28 @@ type Recovery = AnswerOf<"recoveries", "get">
 const hour = 60 * 60 * 1000
 
 export const StartRecovery = ({ destination }: { readonly destination: Destination }) => {
-  const [since, setSince] = useState(() => localAgo(24 * hour, Date.now()))
-  const at = instant(since)
-  const [tried, setTried] = useState(false)
-  const submission = useSubmit(
-    () => call("recoveries", "start", { path: { id: destination.id }, payload: { since: at ?? "" } }),
-    ({ total }) =>
+  const { field, form } = useDraft({
+    initial: () => ({ since: localAgo(24 * hour, Date.now()) }),
+    read: (draft) => {
+      const reader = new Reader()
+      const since = instant(draft.since)
+      if (since === null) reader.problems["since"] = "Choose a time"
+      return reader.done({ since: since ?? "" })
+    },
+    send: (payload, idempotencyKey) =>
+      call("recoveries", "start", { path: { id: destination.id }, payload }, { idempotencyKey }),
+    onDone: ({ total }) =>
       toast(
         total === 0
           ? "Nothing has failed since then."
           : `${countedUpTo(total)} failed deliveries are being queued again.`
       )
-  )
+  })
   return (
-    <Form
-      submission={submission}
-      onSubmit={() => {
-        setTried(true)
-        if (at !== null) submission.submit()
-      }}
-    >
+    <Form {...form}>
       <div class="inline-form">
-        <TextField
-          name="since"
-          label="Failed since"
-          type="datetime-local"
-          value={since}
-          onChange={setSince}
-          problem={tried && at === null ? "Choose a time" : undefined}
-        />
-        <Button type="submit" kind="primary" busy={submission.busy}>
+        <TextField {...field("since")} label="Failed since" type="datetime-local" />
+        <Button type="submit" kind="primary" busy={form.submission.busy}>
           Recover
         </Button>
       </div>

@@ -1,10 +1,11 @@
-import { useState } from "preact/hooks"
 import { type AnswerOf, call } from "../../api/Call.ts"
 import { Badge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
+import { useDraft } from "../../components/Draft.ts"
 import { Checkbox, FieldGroup, TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { PagedTable } from "../../components/Loaded.tsx"
+import { Reader } from "../../components/Reader.ts"
 import { Time } from "../../components/Time.tsx"
 import { useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
@@ -19,87 +20,95 @@ type EventReplay = AnswerOf<"eventReplays", "get">
 
 const hour = 60 * 60 * 1000
 
-export const StartReplay = ({ destination }: { readonly destination: Destination }) => {
-  const [since, setSince] = useState(() => localAgo(24 * hour, Date.now()))
-  const [until, setUntil] = useState("")
-  const subscribed = destination.events.filter(isEventType)
-  const [left, setLeft] = useState<ReadonlySet<EventType>>(new Set())
-  const [tried, setTried] = useState(false)
-  const chosen = subscribed.filter((type) => !left.has(type))
+const noTypes: ReadonlySet<EventType> = new Set()
+
+const lastDay = () => ({ since: localAgo(24 * hour, Date.now()), until: "", leftOut: noTypes })
+type ReplayDraft = ReturnType<typeof lastDay>
+
+const endProblem = ({ since, until }: ReplayDraft): string | undefined => {
   const from = instant(since)
   const to = instant(until)
-  const problems = {
-    since: from === null ? "Choose a time" : undefined,
-    until: from !== null && to !== null && to <= from ? "This has to be after the start" : undefined,
-    types: chosen.length === 0 ? "Choose at least one type" : undefined
-  }
-  const complete = Object.values(problems).every((problem) => problem === undefined)
-  const submission = useSubmit(
-    (idempotencyKey) => {
-      const payload = {
-        since: from ?? "",
-        ...(to === null ? {} : { until: to }),
-        ...(chosen.length === subscribed.length ? {} : { types: chosen })
-      }
-      return call("eventReplays", "start", { path: { id: destination.id }, payload }, { idempotencyKey })
-    },
-    () => toast("The replay has begun.")
-  )
+  return from !== null && to !== null && to <= from ? "This has to be after the start" : undefined
+}
+
+const chosenTypes = (subscribed: ReadonlyArray<EventType>, leftOut: ReadonlySet<EventType>) =>
+  subscribed.filter((type) => !leftOut.has(type))
+
+const readReplay = (draft: ReplayDraft, subscribed: ReadonlyArray<EventType>) => {
+  const reader = new Reader()
+  const since = instant(draft.since)
+  const until = instant(draft.until)
+  const types = chosenTypes(subscribed, draft.leftOut)
+  const wrongEnd = endProblem(draft)
+  if (since === null) reader.problems["since"] = "Choose a time"
+  if (wrongEnd !== undefined) reader.problems["until"] = wrongEnd
+  if (types.length === 0) reader.problems["types"] = "Choose at least one type"
+  return reader.done({
+    since: since ?? "",
+    ...(until === null ? {} : { until }),
+    ...(types.length === subscribed.length ? {} : { types })
+  })
+}
+
+export const StartReplay = ({ destination }: { readonly destination: Destination }) => {
+  const subscribed = destination.events.filter(isEventType)
+  const { draft, field, form } = useDraft({
+    initial: lastDay,
+    read: (draft) => readReplay(draft, subscribed),
+    send: (payload, idempotencyKey) =>
+      call("eventReplays", "start", { path: { id: destination.id }, payload }, { idempotencyKey }),
+    onDone: () => toast("The replay has begun.")
+  })
   return (
-    <Form
-      submission={submission}
-      onSubmit={() => {
-        setTried(true)
-        if (complete) submission.submit()
-      }}
-    >
+    <Form {...form}>
       <div class="inline-form">
+        <TextField {...field("since")} label="Received from" type="datetime-local" />
         <TextField
-          name="since"
-          label="Received from"
-          type="datetime-local"
-          value={since}
-          onChange={setSince}
-          problem={tried ? problems.since : undefined}
-        />
-        <TextField
-          name="until"
+          {...field("until")}
           label="Until"
           required={false}
           type="datetime-local"
-          value={until}
-          onChange={setUntil}
-          problem={problems.until}
+          problem={endProblem(draft)}
         />
-        <Button type="submit" kind="primary" busy={submission.busy}>
+        <Button type="submit" kind="primary" busy={form.submission.busy}>
           Replay
         </Button>
       </div>
-      {subscribed.length < 2 ? null : (
-        <details>
-          <summary>
-            {left.size === 0
-              ? `All ${subscribed.length} event types`
-              : `${chosen.length} of ${subscribed.length} event types`}
-          </summary>
-          <FieldGroup name="types" label="Event types" hint={tried ? problems.types : undefined}>
-            {subscribed.map((type) => (
-              <Checkbox
-                key={type}
-                name={`type ${type}`}
-                label={type}
-                value={!left.has(type)}
-                onChange={(isChosen) =>
-                  setLeft(new Set(subscribed.filter((other) => (other === type ? !isChosen : left.has(other)))))
-                }
-              />
-            ))}
-          </FieldGroup>
-        </details>
-      )}
+      {subscribed.length < 2 ? null : <ReplayedTypes {...field("leftOut", "types")} subscribed={subscribed} />}
     </Form>
   )
 }
+
+interface ReplayedTypesProps {
+  readonly subscribed: ReadonlyArray<EventType>
+  /** Those left out, so that a type to which the destination subscribes meanwhile is chosen. */
+  readonly value: ReadonlySet<EventType>
+  readonly onChange: (leftOut: ReadonlySet<EventType>) => void
+  readonly problem: string | undefined
+}
+
+const ReplayedTypes = ({ onChange, problem, subscribed, value: leftOut }: ReplayedTypesProps) => (
+  <details>
+    <summary>
+      {leftOut.size === 0
+        ? `All ${subscribed.length} event types`
+        : `${chosenTypes(subscribed, leftOut).length} of ${subscribed.length} event types`}
+    </summary>
+    <FieldGroup name="types" label="Event types" hint={problem}>
+      {subscribed.map((type) => (
+        <Checkbox
+          key={type}
+          name={`type ${type}`}
+          label={type}
+          value={!leftOut.has(type)}
+          onChange={(isChosen) =>
+            onChange(new Set(subscribed.filter((other) => (other === type ? !isChosen : leftOut.has(other)))))
+          }
+        />
+      ))}
+    </FieldGroup>
+  </details>
+)
 
 export const stateBadges = {
   running: <Badge tone="info">Running</Badge>,

@@ -3,6 +3,7 @@ import { useLocation } from "wouter-preact"
 import { type AnswerOf, call } from "../../api/Call.ts"
 import { Button } from "../../components/Button.tsx"
 import { ConfirmButton, Dialog } from "../../components/Dialog.tsx"
+import { useFields } from "../../components/Draft.ts"
 import { TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
@@ -31,40 +32,46 @@ const editableOf = ({ events, filters, name }: Destination): Editable => ({
   filters: filtersOfForm(formOfFilters(filters)).filters
 })
 
-const Edit = ({
-  catalog,
-  destination
-}: {
-  readonly destination: Destination
-  readonly catalog: DestinationList["eventTypes"]
-}) => {
-  const [name, setName] = useState(destination.name)
-  const [types, setTypes] = useState<ReadonlySet<EventType>>(() => new Set(destination.events.filter(isEventType)))
-  const [form, setForm] = useState(() => formOfFilters(destination.filters))
-  // The form's initial values, or those last saved
+/** The destination's values as edited; saving them sends those that differ from the ones last saved. */
+const useEdit = (destination: Destination) => {
+  const chosen: ReadonlySet<EventType> = new Set(destination.events.filter(isEventType))
+  const { name, filters: before } = destination
+  const { draft, field } = useFields({ name, types: chosen, form: formOfFilters(before) })
   const [saved, setSaved] = useState(() => editableOf(destination))
-  const { filters, problems } = filtersOfForm(form)
-  const complete = name.trim() !== "" && types.size > 0 && Object.keys(problems).length === 0
+  const { filters, problems } = filtersOfForm(draft.form)
+  const isComplete = draft.name.trim() !== "" && draft.types.size > 0 && Object.keys(problems).length === 0
   const submission = useSubmit(
     async () => {
-      const changes = changedFields(saved, { name: name.trim(), events: [...types].toSorted(), filters })
-      const payload = { ...changes, ...(changes.events === undefined ? {} : { events: [...types] }) }
+      const types = [...draft.types]
+      const changes = changedFields(saved, { name: draft.name.trim(), events: types.toSorted(), filters })
+      const payload = { ...changes, ...(changes.events === undefined ? {} : { events: types }) }
       await call("endpoints", "update", { path: { id: destination.id }, payload })
       return changes
     },
     (changes) => {
-      setSaved((before) => ({ ...before, ...changes }))
+      setSaved((last) => ({ ...last, ...changes }))
       toast("Saved. Events that are already queued stay as they are.")
     }
   )
+  const onSubmit = () => {
+    if (isComplete) submission.submit()
+  }
+  return { draft, field, isComplete, form: { submission, onSubmit } }
+}
+
+interface EditProps {
+  readonly destination: Destination
+  readonly catalog: DestinationList["eventTypes"]
+}
+
+const Edit = ({ catalog, destination }: EditProps) => {
+  const { draft, field, form, isComplete } = useEdit(destination)
+  const { name, types } = draft
   return (
     <Form
-      submission={submission}
-      onSubmit={() => {
-        if (complete) submission.submit()
-      }}
+      {...form}
       actions={
-        <Button kind="primary" type="submit" busy={submission.busy} disabled={!complete}>
+        <Button kind="primary" type="submit" busy={form.submission.busy} disabled={!isComplete}>
           Save changes
         </Button>
       }
@@ -74,22 +81,20 @@ const Edit = ({
         lead="The URL can’t be changed: create another destination for another URL. Changes don’t affect events that are already queued."
       >
         <TextField
-          name="name"
+          {...field("name")}
           label="Name"
           required
-          value={name}
-          onChange={setName}
           maxLength={100}
           problem={name.trim() === "" ? "Give it a name" : undefined}
         />
         <EventTypePicker
           catalog={catalog}
           chosen={types}
-          onChange={setTypes}
+          onChange={field("types").onChange}
           problem={types.size === 0 ? "Choose at least one event type" : undefined}
         />
         <h3>Filters</h3>
-        <FilterFields form={form} onChange={setForm} types={types} />
+        <FilterFields form={draft.form} onChange={field("form").onChange} types={types} />
       </Section>
     </Form>
   )

@@ -78,7 +78,7 @@ const pairsOf = (
       const { length } = [...value]
       if (length > 500) return `The value of “${key}” has ${length} characters; at most 500 are allowed`
     }
-    return Object.keys(metadata).length < filled.length ? "A key is there twice" : undefined
+    return Object.keys(metadata).length < filled.length ? "Two pairs have the same key" : undefined
   })()
   return { metadata, ...(problem === undefined ? {} : { problem }) }
 }

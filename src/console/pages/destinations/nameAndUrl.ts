@@ -22,7 +22,7 @@ export const urlProblem = (written: string): string | undefined => {
   const url = parsed(text)
   if (url === undefined || /[\s\\]/.test(text)) return "Write a whole URL, such as https://shop.example/webhooks"
   if (url.username !== "" || url.password !== "") return "Leave the user name and the password out"
-  if (text.includes("?")) return "Leave the query out: what identifies the receiver belongs in the path"
+  if (text.includes("?")) return "Leave the query out: an identifier of the receiver belongs in the path"
   if (text.includes("#")) return "Leave the part from # on out"
   // An operator may allow these in the sandbox
   if (isLocal(url.hostname)) return undefined

@@ -28,25 +28,24 @@ export const useRetrying = (sees = true): ReadonlyMap<string, number> | undefine
 export type DestinationList = AnswerOf<"endpoints", "list">
 export type Destination = AnswerOf<"endpoints", "get">
 
-export const useDestinations = (pollMillis = 60_000, sees = true) => {
-  return useQuery(sees ? "endpoints/list" : null, (signal) => call("endpoints", "list", {}, { signal }), {
-    pollMillis
-  })
-}
+export const useDestinations = (pollMillis = 60_000, sees = true) =>
+  useQuery(sees ? "endpoints/list" : null, (signal) => call("endpoints", "list", {}, { signal }), { pollMillis })
 
-export const namesOf = (list: DestinationList | undefined): ReadonlyMap<string, string> | undefined =>
+/** By id; undefined while loading. */
+export type DestinationNames = ReadonlyMap<string, string> | undefined
+
+export const namesOf = (list: DestinationList | undefined): DestinationNames =>
   list === undefined ? undefined : new Map(list.data.map(({ id, name }) => [id, name]))
 
-export const useDestinationNames = (): ReadonlyMap<string, string> | undefined => namesOf(useDestinations().data)
+export const useDestinationNames = (): DestinationNames => namesOf(useDestinations().data)
 
 /** A destination's name in a list; its deliveries remain after it is deleted. */
-export const nameOf = (names: ReadonlyMap<string, string> | undefined, id: string): string =>
+export const nameOf = (names: DestinationNames, id: string): string =>
   names === undefined ? "…" : (names.get(id) ?? "Deleted destination")
 
-export const useStatistics = (pollMillis: number, sees = true) => {
-  return useQuery(
+export const useStatistics = (pollMillis: number, sees = true) =>
+  useQuery(
     sees ? `statistics/${shownDays}` : null,
     (signal) => call("statistics", "get", { urlParams: { days: shownDays } }, { signal }),
     { pollMillis }
   )
-}

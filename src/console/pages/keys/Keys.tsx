@@ -104,7 +104,7 @@ const ShowKey = ({ created, onClose }: { readonly created: CreatedKey; readonly 
       <Notice tone="warning" title="This is the only time that the key is shown">
         <p>
           Store it where your program reads its secrets, not in its code. It is for servers only: whoever has it can do
-          what it may.
+          everything that it permits.
         </p>
       </Notice>
       <Secret value={created.key} copyLabel="Copy the key" />

@@ -163,7 +163,7 @@ const Lines = ({ session }: { readonly session: CheckoutSession }) => {
     <Loaded query={query} lines={2}>
       {({ data }) => (
         <Table
-          caption="What the session sells"
+          caption="Items of the session"
           items={data}
           columns={[
             { head: "Item", cell: ({ description }) => description ?? "–" },

@@ -27,6 +27,11 @@ import { chargeStatus, intentStatus, methodOf, type Status, sessionStatus } from
 /** The page size of a list: larger if the page itself filters the objects, because the API has no such filter. */
 const pageSizeFor = (passedOverBy: string): number => (passedOverBy === "" ? 25 : 100)
 
+interface Listed {
+  readonly id: string
+  readonly created?: number | null | undefined
+}
+
 interface PaymentListProps<A> extends Omit<TableProps<A>, "items" | "columns"> {
   readonly kind: "intents" | "charges" | "sessions"
   readonly load: (
@@ -43,22 +48,39 @@ interface PaymentListProps<A> extends Omit<TableProps<A>, "items" | "columns"> {
   readonly asks?: (status: string) => { readonly asked: AskedStatus | undefined; readonly apart: string }
 }
 
+type PaymentTableProps<A> = Omit<PaymentListProps<A>, "kind" | "load" | "statuses" | "empty" | "asks"> & {
+  readonly items: ReadonlyArray<A>
+}
+
+const PaymentTable = <A extends Listed>(props: PaymentTableProps<A>) => {
+  const { amountOf, columns, idHead, statusOf, ...table } = props
+  return (
+    <Table
+      {...table}
+      columns={[
+        {
+          head: "Amount",
+          cell: (item) => (
+            <strong class="amount">
+              <Money {...amountOf(item)} />
+            </strong>
+          )
+        },
+        { head: "Status", cell: (item) => <StatusBadge status={statusOf(item)} /> },
+        ...columns,
+        { head: idHead, cell: ({ id }) => <Id value={id} /> },
+        { head: "Created", cell: ({ created }) => <Time at={created} /> }
+      ]}
+    />
+  )
+}
+
 /**
  * A list of payments, filtered by time and status; the address keeps the filters. The provider lists payments and
  * charges only by time, so this page looks for their status itself.
  */
-const PaymentList = <A extends { readonly id: string; readonly created?: number | null | undefined }>({
-  amountOf,
-  asks = (status) => ({ asked: undefined, apart: status }),
-  columns,
-  empty,
-  idHead,
-  kind,
-  load,
-  statuses,
-  statusOf,
-  ...table
-}: PaymentListProps<A>) => {
+const PaymentList = <A extends Listed>(props: PaymentListProps<A>) => {
+  const { asks = (status) => ({ asked: undefined, apart: status }), empty, kind, load, statuses, ...table } = props
   const { change, filters, onClear } = useUrlFilters("from", "to", "status")
   const { from, status, to } = filters
   const { apart, asked } = asks(status)
@@ -82,7 +104,7 @@ const PaymentList = <A extends { readonly id: string; readonly created?: number 
       </Filters>
       <Pages list={list} empty={empty(Object.keys(query).length > 0)}>
         {(items) => {
-          const matching = apart === "" ? items : items.filter((item) => statusOf(item).words === apart)
+          const matching = apart === "" ? items : items.filter((item) => table.statusOf(item).words === apart)
           return (
             <>
               {apart === "" ? null : (
@@ -92,26 +114,7 @@ const PaymentList = <A extends { readonly id: string; readonly created?: number 
                   {list.hasMore ? " Load more to look further back." : ""}
                 </p>
               )}
-              {matching.length > 0 && (
-                <Table
-                  {...table}
-                  items={matching}
-                  columns={[
-                    {
-                      head: "Amount",
-                      cell: (item) => (
-                        <strong class="amount">
-                          <Money {...amountOf(item)} />
-                        </strong>
-                      )
-                    },
-                    { head: "Status", cell: (item) => <StatusBadge status={statusOf(item)} /> },
-                    ...columns,
-                    { head: idHead, cell: ({ id }) => <Id value={id} /> },
-                    { head: "Created", cell: ({ created }) => <Time at={created} /> }
-                  ]}
-                />
-              )}
+              {matching.length > 0 && <PaymentTable {...table} items={matching} />}
             </>
           )
         }}

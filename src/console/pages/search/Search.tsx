@@ -31,7 +31,7 @@ const Hits = ({ hits }: { readonly hits: ReadonlyArray<Hit> }) => {
   const { path } = useWorkspace()
   return (
     <Table
-      caption="What was found, newest first"
+      caption="Payments and sessions found, newest first"
       items={hits}
       href={({ id }) => path(`/payments/${id}`)}
       columns={[
@@ -147,7 +147,7 @@ const Results = ({ text }: { readonly text: string }) => {
   )
 }
 
-/** What the search field finds. The text is not in the address: addresses of pages end up in logs along the way. */
+/** The results of the search field. The text is not in the address: addresses of pages end up in logs. */
 export default function Search() {
   const state = useHistoryState<{ readonly search?: string } | null>()
   const text = state?.search ?? ""
@@ -156,7 +156,7 @@ export default function Search() {
       title={text === "" ? "Search" : `Search: ${text}`}
       lead="Whole order references, e-mail addresses, amounts and ids are found; parts of them are not. A payment’s page has its events and deliveries."
     >
-      {text === "" ? <Empty title="Write into the search field what you look for" /> : <Results text={text} />}
+      {text === "" ? <Empty title="Type something in the search field" /> : <Results text={text} />}
     </Page>
   )
 }
