@@ -1,8 +1,8 @@
 import { Schema } from "effect"
-import { pageParams, storedList } from "../api/Lists.ts"
-import * as Params from "../api/Params.ts"
-import type { RequestContext, Route } from "../api/Route.ts"
-import { newId } from "../Ids.ts"
+import { pageParams, storedList } from "../../api/Lists.ts"
+import * as Params from "../../api/Params.ts"
+import type { RequestContext, Route } from "../../api/Route.ts"
+import { newId } from "../../Ids.ts"
 import {
   type Customer,
   type Invoice,
@@ -11,9 +11,9 @@ import {
   type LineItem,
   nulls,
   type Subscription
-} from "../Records.ts"
-import { resource } from "./Resource.ts"
-import { sumOf } from "./Sales.ts"
+} from "../../Records.ts"
+import { sumOf } from "../checkout/Sales.ts"
+import { resource } from "../Resource.ts"
 
 const listParams = Schema.Struct({
   ...pageParams,
