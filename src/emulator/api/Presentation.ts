@@ -97,7 +97,20 @@ const variantOf = (objects: Scoped, shapes: ReadonlyArray<Shape>, id: unknown): 
   return id
 }
 
-const presentField = (objects: Scoped, field: Field, value: unknown, owner: Plain, expansion: Expansion): unknown => {
+type ListField = Extract<Field, { readonly how: "list" }>
+
+const presentList = (objects: Scoped, { load, shape, url }: ListField, owner: string, expansion: Expansion): Plain => {
+  const items = load(objects, owner)
+  const data = presentItems(objects, shape, items, expansion)
+  return { object: "list", data, has_more: items.length > includedItems, url: url(owner) }
+}
+
+const presentField = (
+  objects: Scoped,
+  field: Exclude<Field, ListField>,
+  value: unknown,
+  expansion: Expansion
+): unknown => {
   switch (field.how) {
     case "hidden":
       return value
@@ -117,12 +130,6 @@ const presentField = (objects: Scoped, field: Field, value: unknown, owner: Plai
       const data = presentItems(objects, field.shape, items, expansion)
       return isPlain(value) ? { ...value, data, has_more: items.length > includedItems } : value
     }
-    case "list": {
-      const id = String(owner["id"])
-      const items = field.load(objects, id)
-      const data = presentItems(objects, field.shape, items, expansion)
-      return { object: "list", data, has_more: items.length > includedItems, url: field.url(id) }
-    }
   }
 }
 
@@ -133,12 +140,12 @@ const presentFields = (objects: Scoped, fields: Fields, value: object, expansion
   const shown: Record<string, unknown> = { ...value }
   for (const [name, field] of Object.entries(fields)) {
     const asked = Object.hasOwn(expansion, name) ? expansion[name] : undefined
-    if (asked !== undefined || isAlwaysShown(field)) {
-      if (field.how === "list" || name in shown) {
-        shown[name] = presentField(objects, field, shown[name], shown, asked ?? unexpanded)
-      }
-    } else if (field.how === "hidden") {
-      delete shown[name]
+    if (asked === undefined && !isAlwaysShown(field)) {
+      if (field.how === "hidden") delete shown[name]
+    } else if (field.how === "list") {
+      shown[name] = presentList(objects, field, String(shown["id"]), asked ?? unexpanded)
+    } else if (name in shown) {
+      shown[name] = presentField(objects, field, shown[name], asked ?? unexpanded)
     }
   }
   return inOrder(shown)

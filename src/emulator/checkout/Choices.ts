@@ -4,8 +4,8 @@ import type { RequestContext } from "../api/Route.ts"
 import { money } from "../Money.ts"
 import { invalid, type ProviderError } from "../ProviderError.ts"
 import type { Coupon, LineItem, Order, Price, Session, SessionDiscount } from "../Records.ts"
-import { activePromotionCode, currentPromotionCode } from "../resources/PromotionCodes.ts"
-import { checkMinimum, checkTotal, dueNow, sumOf } from "../resources/Sales.ts"
+import { activePromotionCode, currentPromotionCode } from "../resources/catalog/PromotionCodes.ts"
+import { checkMinimum, checkTotal, dueNow, sumOf } from "../resources/checkout/Sales.ts"
 import { discounted, fits, fullPrice } from "./Discounts.ts"
 
 export interface Choices {

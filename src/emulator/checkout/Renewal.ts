@@ -2,10 +2,10 @@ import { Effect } from "effect"
 import type { RequestContext } from "../api/Route.ts"
 import { invalid, notFound, orFail } from "../ProviderError.ts"
 import type { Invoice, LineItem, PaymentIntent, Subscription } from "../Records.ts"
-import { makeInvoice } from "../resources/InvoiceCreation.ts"
-import { createPaymentIntent } from "../resources/PaymentIntents.ts"
-import { makeItem, sumOf } from "../resources/Sales.ts"
-import { endSubscription, existingSubscription } from "../resources/Subscriptions.ts"
+import { makeInvoice } from "../resources/billing/Invoices.ts"
+import { endSubscription, existingSubscription } from "../resources/billing/Subscriptions.ts"
+import { makeItem, sumOf } from "../resources/checkout/Sales.ts"
+import { createPaymentIntent } from "../resources/payments/PaymentIntents.ts"
 import { nextPeriodEnd } from "./Calendar.ts"
 import { discounted, fullPrice } from "./Discounts.ts"
 import { fail, succeed } from "./PaymentSteps.ts"
@@ -50,15 +50,18 @@ const pricedItems = ({ objects }: RequestContext, subscription: Subscription) =>
   return { discount: discount.id, items: discounted(items, coupon) }
 }
 
+interface Due {
+  readonly amount: number
+  readonly email: string | null
+  readonly outcome: RenewalOrder["outcome"]
+}
+
 const charge = (
   context: RequestContext,
-  subscription: Subscription,
-  amount: number,
-  email: string | null,
-  outcome: RenewalOrder["outcome"]
+  { currency, customer }: Subscription,
+  { amount, email, outcome }: Due
 ): PaymentIntent | undefined => {
   if (amount === 0) return undefined
-  const { currency, customer } = subscription
   const data = { description: "Subscription update" }
   const waiting = createPaymentIntent(context, { amount, currency, customer, data })
   return outcome === "paid" ? succeed(context, waiting, email) : fail(context, waiting, email)
@@ -94,8 +97,7 @@ export const renewSubscription = Effect.fnUntraced(function* (context: RequestCo
     notFound("customer", before.customer)
   )
   const { discount, items } = pricedItems(context, before)
-  const due = sumOf(items)
-  const intent = charge(context, before, due, customer.email, order.outcome)
+  const intent = charge(context, before, { amount: sumOf(items), email: customer.email, outcome: order.outcome })
   const next = renewed(before, intent === undefined ? "paid" : order.outcome)
   const invoice = makeInvoice(context, {
     customer,

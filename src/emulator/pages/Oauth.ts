@@ -9,7 +9,7 @@ import { type HttpReply, type HttpRequest, jsonReply } from "../Http.ts"
 import { newId, platformApplicationId } from "../Ids.ts"
 import type { ProviderError } from "../ProviderError.ts"
 import type { Account, Authorization } from "../Records.ts"
-import { makeAccount } from "../resources/Accounts.ts"
+import { makeAccount } from "../resources/connect/Accounts.ts"
 import { type Service, transactNow } from "../Service.ts"
 import type { Transaction } from "../store/Store.ts"
 import { deauthorize } from "../triggers/AccountTriggers.ts"
@@ -35,8 +35,19 @@ const decisionParams = Schema.Struct({
   action: Params.oneOf("connect", "decline")
 })
 
+/** The transaction of a request to the page or by the platform. */
+interface Visit {
+  readonly service: Service
+  readonly transaction: Transaction
+  /** Unix seconds. */
+  readonly now: number
+}
+
+const visiting = <A, E>(service: Service, body: (visit: Visit) => Effect.Effect<A, E>) =>
+  transactNow(service.store, (transaction, now) => body({ service, transaction, now }))
+
 /** The accounts that an owner may choose: the newest ones, without the platform's own. */
-const offered = (service: Service, transaction: Transaction): ReadonlyArray<Account> =>
+const offered = ({ service, transaction }: Visit): ReadonlyArray<Account> =>
   newestFirst(transaction.in(service.platformId).all("account"))
     .filter(({ id }) => id !== service.platformId)
     .slice(0, mostOffered)
@@ -49,13 +60,7 @@ const backTo = ({ redirect_uri, state }: Asked, answer: Readonly<Record<string, 
   return redirect(url.href, "Thank you", "Back to the platform.")
 }
 
-const grant = (
-  service: Service,
-  transaction: Transaction,
-  asked: Asked,
-  chosen: string,
-  now: number
-): HttpReply | undefined => {
+const grant = ({ now, service, transaction }: Visit, asked: Asked, chosen: string): HttpReply | undefined => {
   const platform = transaction.in(service.platformId)
   const account = chosen === "new" ? newId("acct_") : chosen
   if (chosen === "new") {
@@ -69,25 +74,18 @@ const grant = (
   return backTo(asked, { scope, code })
 }
 
-const consent = (accounts: ReadonlyArray<Account>, { scope }: Asked, refusal?: string) =>
-  consentPage({ accounts, mayWrite: scope === "read_write", refusal })
+const consent = (visit: Visit, { scope }: Asked, refusal?: string) =>
+  consentPage({ accounts: offered(visit), mayWrite: scope === "read_write", refusal })
 
-const decide = (
-  service: Service,
-  transaction: Transaction,
-  asked: Asked,
-  body: string,
-  now: number
-): Effect.Effect<HttpReply> =>
+const decide = (visit: Visit, asked: Asked, body: string): Effect.Effect<HttpReply> =>
   Effect.flatMap(parseForm(body), (fields) => Params.decodeParams(decisionParams, fields)).pipe(
     Effect.map(({ account, action }) =>
       action === "decline"
         ? backTo(asked, { error: "access_denied", error_description: "The user denied your request" })
-        : (grant(service, transaction, asked, account, now) ??
-          htmlReply(422, consent(offered(service, transaction), asked, "Choose one of the accounts.")))
+        : (grant(visit, asked, account) ?? htmlReply(422, consent(visit, asked, "Choose one of the accounts.")))
     ),
     Effect.catchTag("ProviderError", (error) =>
-      Effect.succeed(htmlReply(error.status, consent(offered(service, transaction), asked, error.message)))
+      Effect.succeed(htmlReply(error.status, consent(visit, asked, error.message)))
     )
   )
 
@@ -100,10 +98,10 @@ const authorizePage = (service: Service, request: HttpRequest): Effect.Effect<Ht
   const asked = Effect.flatMap(parseForm(request.query), (query) => Params.decodeParams(authorizeParams, query))
   const answer = (params: Asked) =>
     params.client_id === platformApplicationId
-      ? transactNow(service.store, (transaction, now) =>
+      ? visiting(service, (visit) =>
           request.method === "POST"
-            ? decide(service, transaction, params, request.body, now)
-            : Effect.sync(() => htmlReply(200, consent(offered(service, transaction), params)))
+            ? decide(visit, params, request.body)
+            : Effect.sync(() => htmlReply(200, consent(visit, params)))
         )
       : Effect.succeed(messageReply(400, "Unknown platform", `No application matches client_id '${params.client_id}'.`))
   return Effect.flatMap(asked, answer).pipe(
@@ -117,7 +115,7 @@ const authorizePage = (service: Service, request: HttpRequest): Effect.Effect<Ht
 const refused = (status: number, error: string, description: string): HttpReply =>
   jsonReply(status, JSON.stringify({ error, error_description: description }))
 
-const revoke = (service: Service, transaction: Transaction, account: string, now: number, requestId: string) =>
+const revoke = ({ now, service, transaction }: Visit, account: string, requestId: string) =>
   deauthorize(requestContext(service, transaction, { account, now, requestId }), { snapshot: true, thin: false })
 
 const tokenOf = ({ account, scope }: Authorization): HttpReply =>
@@ -145,15 +143,15 @@ const token = (service: Service, request: HttpRequest, input: FormInput) =>
     if (grant_type !== "authorization_code") {
       return refused(400, "unsupported_grant_type", `Grant type not supported: ${grant_type}`)
     }
-    return yield* transactNow(service.store, (transaction, now) =>
+    return yield* visiting(service, (visit) =>
       Effect.gen(function* () {
-        const platform = transaction.in(service.platformId)
+        const platform = visit.transaction.in(service.platformId)
         const found = platform.get("authorization", code)
-        if (found === undefined || found.expires <= now) {
+        if (found === undefined || found.expires <= visit.now) {
           return refused(400, "invalid_grant", `Authorization code does not exist: ${code.slice(0, 100)}`)
         }
         if (found.redeemed) {
-          if (isConnected(platform, found.account)) yield* revoke(service, transaction, found.account, now, request.id)
+          if (isConnected(platform, found.account)) yield* revoke(visit, found.account, request.id)
           return refused(400, "invalid_grant", "This authorization code has already been used. Its tokens are revoked.")
         }
         platform.put("authorization", code, { ...found, redeemed: true })
@@ -171,9 +169,9 @@ const endAccess = (service: Service, request: HttpRequest, input: FormInput) =>
     if (client_id !== platformApplicationId) {
       return refused(401, "invalid_client", `No such application: '${client_id}'`)
     }
-    return yield* transactNow(service.store, (transaction, now) =>
+    return yield* visiting(service, (visit) =>
       Effect.gen(function* () {
-        const known = connectedAccount(transaction.in(service.platformId), account)
+        const known = connectedAccount(visit.transaction.in(service.platformId), account)
         if (known === undefined || account === service.platformId) {
           return refused(
             401,
@@ -181,7 +179,7 @@ const endAccess = (service: Service, request: HttpRequest, input: FormInput) =>
             `This application is not connected to stripe account ${account}, or that account does not exist.`
           )
         }
-        yield* revoke(service, transaction, account, now, request.id)
+        yield* revoke(visit, account, request.id)
         return jsonReply(200, JSON.stringify({ stripe_user_id: account }))
       })
     )

@@ -28,14 +28,42 @@ const passes = (actual: unknown, asked: unknown): boolean =>
   asked === undefined ||
   (typeof actual === "number" && isRange(asked) ? Params.inRange(actual, asked) : actual === asked)
 
-/** `current` is the object as it is now, if its stored state depends on the time or on other objects. */
+interface Definition<K extends KindWithId> {
+  readonly path: string
+  readonly kind: K
+  /** The object as it is now, if its stored state depends on the time or on other objects. */
+  readonly current: (context: RequestContext, stored: Records[K]) => Records[K]
+}
+
+const listRoute = <K extends KindWithId, A extends PageRequest, I>(
+  { current, kind, path }: Definition<K>,
+  params: Schema.Schema<A, I>,
+  { check = () => Effect.void, fields, matches = () => true, noun = kind }: ListOptions<A, Records[K]>
+): Route =>
+  route({
+    method: "GET",
+    path,
+    answers: { listOf: kind },
+    params,
+    run: (context, given) => {
+      const stored: ReadonlyArray<Records[K] & { readonly id: string }> = newestFirst(context.objects.all(kind))
+      const source = {
+        items: stored.map((object) => ({ ...object, ...current(context, object) })),
+        matches: (object: Records[K]) =>
+          fields.every((name) => passes(object[name], given[name])) && matches(object, given, context),
+        noun,
+        url: path
+      }
+      return Effect.zipRight(check(context, given), page(source, given))
+    }
+  })
+
+/** The routes of a kind of objects, all below one path. */
 export const resource = <K extends KindWithId>(
   path: string,
   kind: K,
-  current: (context: RequestContext, stored: Records[K]) => Records[K] = (_, stored) => stored
+  current: Definition<K>["current"] = (_, stored) => stored
 ) => {
-  type Object = Records[K] & { readonly id: string }
-
   const existing = (context: RequestContext, id: string): Result<Records[K]> =>
     Effect.map(orFail(context.objects.get(kind, id), notFound(kind, id)), (stored) => current(context, stored))
 
@@ -65,27 +93,8 @@ export const resource = <K extends KindWithId>(
     /** Deletes an object, or ends it and answers with it. */
     remove: (shape: "deleted" | K) => on("DELETE", own, shape),
     act: (name: string) => on("POST", `${own}/${name}`, kind),
-    list: <A extends PageRequest, I>(
-      params: Schema.Schema<A, I>,
-      { check = () => Effect.void, fields, matches = () => true, noun = kind }: ListOptions<A, Object>
-    ): Route =>
-      route({
-        method: "GET",
-        path,
-        answers: { listOf: kind },
-        params,
-        run: (context, given) => {
-          const stored: ReadonlyArray<Object> = newestFirst(context.objects.all(kind))
-          const source = {
-            items: stored.map((object) => ({ ...object, ...current(context, object) })),
-            matches: (object: Object) =>
-              fields.every((name) => passes(object[name], given[name])) && matches(object, given, context),
-            noun,
-            url: path
-          }
-          return Effect.zipRight(check(context, given), page(source, given))
-        }
-      }),
+    list: <A extends PageRequest, I>(params: Schema.Schema<A, I>, options: ListOptions<A, Records[K]>): Route =>
+      listRoute({ path, kind, current }, params, options),
     parts: (name: string, shape: Shape, partsOf: (context: RequestContext, object: Records[K]) => Parts): Route =>
       route({
         method: "GET",

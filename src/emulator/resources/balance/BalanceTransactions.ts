@@ -1,11 +1,11 @@
 import { Effect, Schema } from "effect"
-import { pageParams } from "../api/Lists.ts"
-import * as Params from "../api/Params.ts"
-import type { RequestContext, Route } from "../api/Route.ts"
-import { newId } from "../Ids.ts"
-import { type ProviderError, resourceMissing } from "../ProviderError.ts"
-import type { BalanceTransaction, Charge, Dispute, Payout, Refund } from "../Records.ts"
-import { resource } from "./Resource.ts"
+import { pageParams } from "../../api/Lists.ts"
+import * as Params from "../../api/Params.ts"
+import type { RequestContext, Route } from "../../api/Route.ts"
+import { newId } from "../../Ids.ts"
+import { type ProviderError, resourceMissing } from "../../ProviderError.ts"
+import type { BalanceTransaction, Charge, Dispute, Payout, Refund } from "../../Records.ts"
+import { resource } from "../Resource.ts"
 
 /** How long a payment's money is pending, in seconds: the accounts' settlement takes two days. */
 const settlementDelay = 2 * 24 * 60 * 60

@@ -1,12 +1,12 @@
 import { Effect, Schema } from "effect"
-import { pageParams } from "../api/Lists.ts"
-import * as Params from "../api/Params.ts"
-import type { RequestContext, Route } from "../api/Route.ts"
-import { newCode, newId } from "../Ids.ts"
-import { type Check, invalid, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
-import { type Coupon, given, nulls, type PromotionCode } from "../Records.ts"
+import { pageParams } from "../../api/Lists.ts"
+import * as Params from "../../api/Params.ts"
+import type { RequestContext, Route } from "../../api/Route.ts"
+import { newCode, newId } from "../../Ids.ts"
+import { type Check, invalid, type ProviderError, refuse, resourceMissing } from "../../ProviderError.ts"
+import { type Coupon, given, nulls, type PromotionCode } from "../../Records.ts"
+import { resource } from "../Resource.ts"
 import { currentCoupon } from "./Coupons.ts"
-import { resource } from "./Resource.ts"
 
 const createParams = Schema.Struct({
   active: Params.optional(Params.boolean),

@@ -1,8 +1,8 @@
 import { Struct } from "effect"
-import { storedList } from "../api/Lists.ts"
-import type { RequestContext } from "../api/Route.ts"
-import { addDays, addMonths, periodEnd } from "../checkout/Calendar.ts"
-import { newId } from "../Ids.ts"
+import { storedList } from "../../api/Lists.ts"
+import type { RequestContext } from "../../api/Route.ts"
+import { addDays, addMonths, periodEnd } from "../../checkout/Calendar.ts"
+import { newId } from "../../Ids.ts"
 import {
   type Coupon,
   type Customer,
@@ -14,8 +14,8 @@ import {
   type Session,
   type Subscription,
   type SubscriptionItem
-} from "../Records.ts"
-import { issuedBySelf } from "./Sales.ts"
+} from "../../Records.ts"
+import { issuedBySelf } from "../checkout/Sales.ts"
 
 const planOf = (price: Price, recurring: NonNullable<Price["recurring"]>): SubscriptionItem["plan"] => ({
   ...Struct.pick(price, "id", "active", "billing_scheme", "created", "currency", "metadata", "nickname", "product"),

@@ -1,10 +1,10 @@
 import { Schema, Struct } from "effect"
-import { pageParams } from "../api/Lists.ts"
-import * as Params from "../api/Params.ts"
-import type { Route } from "../api/Route.ts"
-import { newId } from "../Ids.ts"
-import { type Charge, nulls, type PaymentIntent } from "../Records.ts"
-import { resource } from "./Resource.ts"
+import { pageParams } from "../../api/Lists.ts"
+import * as Params from "../../api/Params.ts"
+import type { Route } from "../../api/Route.ts"
+import { newId } from "../../Ids.ts"
+import { type Charge, nulls, type PaymentIntent } from "../../Records.ts"
+import { resource } from "../Resource.ts"
 
 /** The card network's answer: approved, or declined without a reason. */
 export type CardOutcome = "approved" | "declined"

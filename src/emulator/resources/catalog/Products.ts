@@ -1,12 +1,12 @@
 import { Effect, Schema } from "effect"
-import { pageParams } from "../api/Lists.ts"
-import * as Params from "../api/Params.ts"
-import { noParams, type RequestContext, type Route } from "../api/Route.ts"
-import { newId } from "../Ids.ts"
-import { invalid, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
-import { given, type Product } from "../Records.ts"
+import { pageParams } from "../../api/Lists.ts"
+import * as Params from "../../api/Params.ts"
+import { noParams, type RequestContext, type Route } from "../../api/Route.ts"
+import { newId } from "../../Ids.ts"
+import { invalid, type ProviderError, refuse, resourceMissing } from "../../ProviderError.ts"
+import { given, type Product } from "../../Records.ts"
+import { resource } from "../Resource.ts"
 import { amountParams, createPrice } from "./PriceCreation.ts"
-import { resource } from "./Resource.ts"
 
 const description = Params.text(40_000)
 const images = Params.listOf(Params.url, 8)

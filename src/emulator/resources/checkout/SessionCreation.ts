@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
-import * as Params from "../api/Params.ts"
-import type { RequestContext } from "../api/Route.ts"
-import { checkCustomFields, collectionParams, customFieldsOf } from "../checkout/CustomFields.ts"
-import { newId } from "../Ids.ts"
-import { type Check, invalid, refuse } from "../ProviderError.ts"
-import { given, nulls, type Session } from "../Records.ts"
+import * as Params from "../../api/Params.ts"
+import type { RequestContext } from "../../api/Route.ts"
+import { checkCustomFields, collectionParams, customFieldsOf } from "../../checkout/CustomFields.ts"
+import { newId } from "../../Ids.ts"
+import { type Check, invalid, refuse } from "../../ProviderError.ts"
+import { given, nulls, type Session } from "../../Records.ts"
 import {
   checkMinimum,
   checkTotal,

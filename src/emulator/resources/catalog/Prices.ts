@@ -1,12 +1,12 @@
 import { Effect, Schema } from "effect"
-import { pageParams } from "../api/Lists.ts"
-import * as Params from "../api/Params.ts"
-import type { RequestContext, Route } from "../api/Route.ts"
-import { invalid, type ProviderError, resourceMissing } from "../ProviderError.ts"
-import type { Price } from "../Records.ts"
+import { pageParams } from "../../api/Lists.ts"
+import * as Params from "../../api/Params.ts"
+import type { RequestContext, Route } from "../../api/Route.ts"
+import { invalid, type ProviderError, resourceMissing } from "../../ProviderError.ts"
+import type { Price } from "../../Records.ts"
+import { resource } from "../Resource.ts"
 import { createPrice, pricingParams } from "./PriceCreation.ts"
 import { createProduct, productDataParams } from "./Products.ts"
-import { resource } from "./Resource.ts"
 
 const createParams = Schema.Struct({
   ...pricingParams,

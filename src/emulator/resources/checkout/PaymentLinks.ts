@@ -1,11 +1,11 @@
 import { Effect, Schema, Struct } from "effect"
-import { pageParams } from "../api/Lists.ts"
-import * as Params from "../api/Params.ts"
-import type { RequestContext, Route } from "../api/Route.ts"
-import { newId } from "../Ids.ts"
-import { type Check, invalid, type ProviderError } from "../ProviderError.ts"
-import { type LineItem, nulls, type PaymentLink, type Session } from "../Records.ts"
-import { resource } from "./Resource.ts"
+import { pageParams } from "../../api/Lists.ts"
+import * as Params from "../../api/Params.ts"
+import type { RequestContext, Route } from "../../api/Route.ts"
+import { newId } from "../../Ids.ts"
+import { type Check, invalid, type ProviderError } from "../../ProviderError.ts"
+import { type LineItem, nulls, type PaymentLink, type Session } from "../../Records.ts"
+import { resource } from "../Resource.ts"
 import {
   checkTotal,
   isRecurring,

@@ -1,8 +1,8 @@
 import { Schema } from "effect"
-import { pageParams, storedList } from "../api/Lists.ts"
-import * as Params from "../api/Params.ts"
-import type { RequestContext, Route } from "../api/Route.ts"
-import { newId } from "../Ids.ts"
+import { pageParams, storedList } from "../../api/Lists.ts"
+import * as Params from "../../api/Params.ts"
+import type { RequestContext, Route } from "../../api/Route.ts"
+import { newId } from "../../Ids.ts"
 import {
   type Customer,
   type Invoice,
@@ -11,9 +11,9 @@ import {
   type LineItem,
   nulls,
   type Subscription
-} from "../Records.ts"
-import { resource } from "./Resource.ts"
-import { sumOf } from "./Sales.ts"
+} from "../../Records.ts"
+import { sumOf } from "../checkout/Sales.ts"
+import { resource } from "../Resource.ts"
 
 const listParams = Schema.Struct({
   ...pageParams,
@@ -134,52 +134,75 @@ const makePayment = (
         }
       ]
 
+/** The fields that are the same for every invoice. */
+const sameForAll = {
+  object: "invoice",
+  ...nulls("account_tax_ids application automatically_finalizes_at custom_fields customer_account"),
+  ...nulls("customer_address customer_name customer_phone customer_shipping default_payment_method default_source"),
+  ...nulls("description due_date footer from_invoice hosted_invoice_url invoice_pdf last_finalization_error"),
+  ...nulls("latest_revision on_behalf_of receipt_number rendering shipping_cost shipping_details"),
+  ...nulls("statement_descriptor test_clock webhooks_delivered_at"),
+  amount_overpaid: 0,
+  amount_shipping: 0,
+  attempted: true,
+  automatic_tax: { disabled_reason: null, enabled: false, liability: null, provider: null, status: null },
+  collection_method: "charge_automatically",
+  customer_tax_exempt: "none",
+  customer_tax_ids: [],
+  default_tax_rates: [],
+  ending_balance: 0,
+  issuer: { type: "self" },
+  livemode: false,
+  metadata: {},
+  payment_settings: { default_mandate: null, payment_method_options: null, payment_method_types: null },
+  post_payment_credit_notes_amount: 0,
+  pre_payment_credit_notes_amount: 0,
+  starting_balance: 0,
+  total_pretax_credit_amounts: [],
+  total_taxes: []
+} as const
+
+const amountsOf = ({ discount, items, paid }: InvoiceTerms) => {
+  const subtotal = sumOf(items, "amount_subtotal")
+  const total = sumOf(items)
+  return {
+    amount_due: total,
+    amount_paid: paid ? total : 0,
+    amount_remaining: paid ? 0 : total,
+    subtotal,
+    subtotal_excluding_tax: subtotal,
+    total,
+    total_discount_amounts: discount === undefined ? [] : [{ amount: sumOf(items, "amount_discount"), discount }],
+    total_excluding_tax: total
+  }
+}
+
 export const makeInvoice = (context: RequestContext, terms: InvoiceTerms): Invoice => {
   const { customer, discount, items, paid, paymentIntent, reason, subscription } = terms
   const { now } = context
   const id = newId("in_")
-  const subtotal = sumOf(items, "amount_subtotal")
-  const total = sumOf(items, "amount_total")
+  const amounts = amountsOf(terms)
   const account = context.platform.objects.get("account", context.account)
   const sequence = String(customer.next_invoice_sequence ?? 1).padStart(4, "0")
   return {
+    ...sameForAll,
+    ...amounts,
     id,
-    object: "invoice",
     account_country: account?.country ?? null,
     account_name: account?.business_profile?.name ?? null,
-    ...nulls("account_tax_ids application automatically_finalizes_at custom_fields customer_account"),
-    ...nulls("customer_address customer_name customer_phone customer_shipping default_payment_method default_source"),
-    ...nulls("description due_date footer from_invoice hosted_invoice_url invoice_pdf last_finalization_error"),
-    ...nulls("latest_revision on_behalf_of receipt_number rendering shipping_cost shipping_details"),
-    ...nulls("statement_descriptor test_clock webhooks_delivered_at"),
-    amount_due: total,
-    amount_overpaid: 0,
-    amount_paid: paid ? total : 0,
-    amount_remaining: paid ? 0 : total,
-    amount_shipping: 0,
     attempt_count: paymentIntent === null ? 0 : 1,
-    attempted: true,
     auto_advance: !paid,
-    automatic_tax: { disabled_reason: null, enabled: false, liability: null, provider: null, status: null },
     billing_reason: reason,
-    collection_method: "charge_automatically",
     created: now,
     currency: subscription.currency,
     customer: customer.id,
     customer_email: customer.email,
-    customer_tax_exempt: "none",
-    customer_tax_ids: [],
-    default_tax_rates: [],
     discounts: discount === undefined ? [] : [discount],
     effective_at: now,
-    ending_balance: 0,
-    issuer: { type: "self" },
     lines: storedList(
       items.map((item) => makeLine(id, item, terms)),
       `/v1/invoices/${id}/lines`
     ),
-    livemode: false,
-    metadata: {},
     next_payment_attempt: paid ? null : now + 3 * 24 * 60 * 60,
     number: `${customer.invoice_prefix ?? customer.id}-${sequence}`,
     parent: {
@@ -187,26 +210,15 @@ export const makeInvoice = (context: RequestContext, terms: InvoiceTerms): Invoi
       subscription_details: { metadata: subscription.metadata, subscription: subscription.id },
       type: "subscription_details"
     },
-    payment_settings: { default_mandate: null, payment_method_options: null, payment_method_types: null },
-    payments: storedList(makePayment(context, id, total, terms), `/v1/invoice_payments?invoice=${id}`),
+    payments: storedList(makePayment(context, id, amounts.total, terms), `/v1/invoice_payments?invoice=${id}`),
     period_end: now,
     period_start: now,
-    post_payment_credit_notes_amount: 0,
-    pre_payment_credit_notes_amount: 0,
-    starting_balance: 0,
     status: paid ? "paid" : "open",
     status_transitions: {
       finalized_at: now,
       marked_uncollectible_at: null,
       paid_at: paid ? now : null,
       voided_at: null
-    },
-    subtotal,
-    subtotal_excluding_tax: subtotal,
-    total,
-    total_discount_amounts: discount === undefined ? [] : [{ amount: sumOf(items, "amount_discount"), discount }],
-    total_excluding_tax: total,
-    total_pretax_credit_amounts: [],
-    total_taxes: []
+    }
   }
 }

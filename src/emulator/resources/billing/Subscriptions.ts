@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
-import { page, pageParams } from "../api/Lists.ts"
-import * as Params from "../api/Params.ts"
-import { type RequestContext, type Route, route } from "../api/Route.ts"
-import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
-import { nulls, type Subscription } from "../Records.ts"
-import { resource } from "./Resource.ts"
+import { page, pageParams } from "../../api/Lists.ts"
+import * as Params from "../../api/Params.ts"
+import { type RequestContext, type Route, route } from "../../api/Route.ts"
+import { notFound, type ProviderError, refuse, resourceMissing } from "../../ProviderError.ts"
+import { nulls, type Subscription } from "../../Records.ts"
+import { resource } from "../Resource.ts"
 
 const statuses = "active all canceled ended incomplete incomplete_expired past_due paused trialing unpaid"
 

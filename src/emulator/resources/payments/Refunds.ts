@@ -1,12 +1,12 @@
 import { Effect, Schema } from "effect"
-import { knownPayment, paymentListParams } from "../api/Lists.ts"
-import * as Params from "../api/Params.ts"
-import type { RequestContext, Route } from "../api/Route.ts"
-import { newId } from "../Ids.ts"
-import { invalid, orFail, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
-import { type Charge, nulls, type Refund } from "../Records.ts"
-import { recordFailedRefund, recordRefund } from "./BalanceTransactions.ts"
-import { resource } from "./Resource.ts"
+import { knownPayment, paymentListParams } from "../../api/Lists.ts"
+import * as Params from "../../api/Params.ts"
+import type { RequestContext, Route } from "../../api/Route.ts"
+import { newId } from "../../Ids.ts"
+import { invalid, orFail, type ProviderError, refuse, resourceMissing } from "../../ProviderError.ts"
+import { type Charge, nulls, type Refund } from "../../Records.ts"
+import { recordFailedRefund, recordRefund } from "../balance/BalanceTransactions.ts"
+import { resource } from "../Resource.ts"
 
 const createParams = Schema.Struct({
   amount: Params.optional(Params.integer(1)),

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Stripe } from "stripe"
-import { noParams, type RequestContext, type Route, route } from "../api/Route.ts"
-import type { Account, BalanceTransaction, Wire } from "../Records.ts"
+import { noParams, type RequestContext, type Route, route } from "../../api/Route.ts"
+import type { Account, BalanceTransaction, Wire } from "../../Records.ts"
 import { currentTransactions } from "./BalanceTransactions.ts"
 
 type BalanceSettings = Wire<Stripe.BalanceSettings>

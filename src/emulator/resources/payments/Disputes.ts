@@ -1,11 +1,11 @@
 import { Effect } from "effect"
-import { knownPayment, paymentListParams } from "../api/Lists.ts"
-import type { RequestContext, Route } from "../api/Route.ts"
-import { newId } from "../Ids.ts"
-import { invalid, type ProviderError } from "../ProviderError.ts"
-import { type Charge, type Dispute, nulls } from "../Records.ts"
-import { recordDispute, recordWonDispute } from "./BalanceTransactions.ts"
-import { resource } from "./Resource.ts"
+import { knownPayment, paymentListParams } from "../../api/Lists.ts"
+import type { RequestContext, Route } from "../../api/Route.ts"
+import { newId } from "../../Ids.ts"
+import { invalid, type ProviderError } from "../../ProviderError.ts"
+import { type Charge, type Dispute, nulls } from "../../Records.ts"
+import { recordDispute, recordWonDispute } from "../balance/BalanceTransactions.ts"
+import { resource } from "../Resource.ts"
 
 export interface DisputeOrder {
   /** Such as `fraudulent` or `product_not_received`. */

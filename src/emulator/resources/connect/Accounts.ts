@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto"
 import { Effect, Schema } from "effect"
-import { connectedAccount, isConnected } from "../Authentication.ts"
-import { newestFirst, page, pageParams, storedList } from "../api/Lists.ts"
-import * as Params from "../api/Params.ts"
-import { noParams, type RequestContext, type Route, route } from "../api/Route.ts"
-import { noRequirements } from "../control/AccountChanges.ts"
-import { newId } from "../Ids.ts"
-import { accountInvalid, invalid, refuse } from "../ProviderError.ts"
-import { type Account, type BankAccount, nulls } from "../Records.ts"
+import { connectedAccount, isConnected } from "../../Authentication.ts"
+import { newestFirst, page, pageParams, storedList } from "../../api/Lists.ts"
+import * as Params from "../../api/Params.ts"
+import { noParams, type RequestContext, type Route, route } from "../../api/Route.ts"
+import { noRequirements } from "../../control/AccountChanges.ts"
+import { newId } from "../../Ids.ts"
+import { accountInvalid, invalid, refuse } from "../../ProviderError.ts"
+import { type Account, type BankAccount, nulls } from "../../Records.ts"
 
 const capability = Schema.Struct({ requested: Params.optional(Params.boolean) })
 

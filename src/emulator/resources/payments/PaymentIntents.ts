@@ -1,11 +1,11 @@
 import { Effect, Schema } from "effect"
-import { newestFirst, page, pageParams } from "../api/Lists.ts"
-import * as Params from "../api/Params.ts"
-import { type RequestContext, type Route, route } from "../api/Route.ts"
-import { newClientSecret, newId } from "../Ids.ts"
-import { invalid } from "../ProviderError.ts"
-import { nulls, type PaymentIntent, type PaymentIntentData } from "../Records.ts"
-import { resource } from "./Resource.ts"
+import { newestFirst, page, pageParams } from "../../api/Lists.ts"
+import * as Params from "../../api/Params.ts"
+import { type RequestContext, type Route, route } from "../../api/Route.ts"
+import { newClientSecret, newId } from "../../Ids.ts"
+import { invalid } from "../../ProviderError.ts"
+import { nulls, type PaymentIntent, type PaymentIntentData } from "../../Records.ts"
+import { resource } from "../Resource.ts"
 
 interface PaymentTerms {
   readonly amount: number

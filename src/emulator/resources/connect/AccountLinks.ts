@@ -1,9 +1,9 @@
 import { Effect, Schema } from "effect"
-import { connectedAccount } from "../Authentication.ts"
-import * as Params from "../api/Params.ts"
-import { type RequestContext, type Route, route } from "../api/Route.ts"
-import { newUrlToken } from "../Ids.ts"
-import { accountInvalid, invalid } from "../ProviderError.ts"
+import { connectedAccount } from "../../Authentication.ts"
+import * as Params from "../../api/Params.ts"
+import { type RequestContext, type Route, route } from "../../api/Route.ts"
+import { newUrlToken } from "../../Ids.ts"
+import { accountInvalid, invalid } from "../../ProviderError.ts"
 
 const lifetime = 5 * 60
 

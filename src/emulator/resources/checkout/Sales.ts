@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
-import { lineAmount, maximumCharge, minimumCharge } from "../Amounts.ts"
-import * as Params from "../api/Params.ts"
-import type { RequestContext } from "../api/Route.ts"
-import { newId } from "../Ids.ts"
-import { type Check, invalid, type ProviderError, resourceMissing } from "../ProviderError.ts"
-import { given, type LineItem, nulls, type Order, type Price, type Product } from "../Records.ts"
+import { lineAmount, maximumCharge, minimumCharge } from "../../Amounts.ts"
+import * as Params from "../../api/Params.ts"
+import type { RequestContext } from "../../api/Route.ts"
+import { newId } from "../../Ids.ts"
+import { type Check, invalid, type ProviderError, resourceMissing } from "../../ProviderError.ts"
+import { given, type LineItem, nulls, type Order, type Price, type Product } from "../../Records.ts"
 
 export interface ItemParams {
   readonly price: string

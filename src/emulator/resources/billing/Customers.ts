@@ -1,10 +1,10 @@
 import { Schema } from "effect"
-import { pageParams } from "../api/Lists.ts"
-import * as Params from "../api/Params.ts"
-import type { RequestContext, Route } from "../api/Route.ts"
-import { newCode, newId } from "../Ids.ts"
-import { type Customer, nulls } from "../Records.ts"
-import { resource } from "./Resource.ts"
+import { pageParams } from "../../api/Lists.ts"
+import * as Params from "../../api/Params.ts"
+import type { RequestContext, Route } from "../../api/Route.ts"
+import { newCode, newId } from "../../Ids.ts"
+import { type Customer, nulls } from "../../Records.ts"
+import { resource } from "../Resource.ts"
 
 /** Creates the customer for a payer. Event: `customer.created`. */
 export const createCustomer = (context: RequestContext, email: string | null): Customer => {

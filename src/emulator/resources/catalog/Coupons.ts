@@ -1,12 +1,12 @@
 import { Effect, Schema } from "effect"
-import { maximumAmount } from "../Amounts.ts"
-import { pageParams } from "../api/Lists.ts"
-import * as Params from "../api/Params.ts"
-import { noParams, type RequestContext, type Route } from "../api/Route.ts"
-import { newCode } from "../Ids.ts"
-import { type Check, invalid, resourceMissing } from "../ProviderError.ts"
-import { type Coupon, given } from "../Records.ts"
-import { resource } from "./Resource.ts"
+import { maximumAmount } from "../../Amounts.ts"
+import { pageParams } from "../../api/Lists.ts"
+import * as Params from "../../api/Params.ts"
+import { noParams, type RequestContext, type Route } from "../../api/Route.ts"
+import { newCode } from "../../Ids.ts"
+import { type Check, invalid, resourceMissing } from "../../ProviderError.ts"
+import { type Coupon, given } from "../../Records.ts"
+import { resource } from "../Resource.ts"
 
 const createParams = Schema.Struct({
   amount_off: Params.optional(Params.integer(1, maximumAmount)),

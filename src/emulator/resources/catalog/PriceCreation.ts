@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
-import { amountForms, amountStep, maximumAmount } from "../Amounts.ts"
-import * as Params from "../api/Params.ts"
-import type { RequestContext } from "../api/Route.ts"
-import { newId } from "../Ids.ts"
-import { type Check, refuse } from "../ProviderError.ts"
-import { given, type Price, type PriceTier } from "../Records.ts"
+import { amountForms, amountStep, maximumAmount } from "../../Amounts.ts"
+import * as Params from "../../api/Params.ts"
+import type { RequestContext } from "../../api/Route.ts"
+import { newId } from "../../Ids.ts"
+import { type Check, refuse } from "../../ProviderError.ts"
+import { given, type Price, type PriceTier } from "../../Records.ts"
 
 const amount = Params.integer(0, maximumAmount)
 
