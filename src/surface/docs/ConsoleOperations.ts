@@ -1,8 +1,11 @@
+import { readFileSync } from "node:fs"
 import { Option } from "effect"
 import { EventType, eventData, eventSubjects } from "../../events/Catalog.ts"
 import { permissions } from "../../identity/keys/Permissions.ts"
+import { packageRoot } from "../../platform/settings/PackageFolders.ts"
 import { operations } from "../contract/Api.ts"
 import { tagOf } from "../contract/Document.ts"
+import { guideFile } from "./Guides.ts"
 
 /**
  * What the console knows of the contract, as data: the contract's declarations with their schemas would be several times
@@ -21,7 +24,7 @@ const otherGroups: ReadonlySet<string> = new Set([
 ])
 
 /** One entry a line, as people read it. */
-const jsonOf = (entries: ReadonlyArray<readonly [name: string, value: object]>): string =>
+const jsonOf = (entries: ReadonlyArray<readonly [name: string, value: object | string]>): string =>
   `{\n${entries.map(([name, value]) => `  ${JSON.stringify(name)}: ${JSON.stringify(value)}`).join(",\n")}\n}\n`
 
 /** The method and path of each operation, and whether it takes an idempotency key. */
@@ -48,9 +51,22 @@ const uses = permissions.map((permission) => {
   return [permission, { uses: [...groups].join(", "), first: first?.path ?? null }] as const
 })
 
+/** The functions of the guide's verifiers, from the line that each begins with. */
+const verifierStarts = { python: "import", go: "func", ruby: "require", php: "function" }
+
+const verifiers = () => {
+  const guide = readFileSync(new URL(guideFile("verifying"), packageRoot), "utf8")
+  return Object.entries(verifierStarts).map(([language, start]) => {
+    const [, code] = new RegExp(`^\`\`\`${language}\\n(?:[^\`]*?\\n)??(${start} [^\`]*)\`\`\`$`, "m").exec(guide) ?? []
+    if (code === undefined) throw new Error(`The guide has no verifier in ${language}`)
+    return [language, code] as const
+  })
+}
+
 /** By their paths in `src`. */
 export const consoleData: Readonly<Record<string, string>> = {
   "console/api/operations.json": jsonOf(callable),
   "console/api/eventFilters.json": jsonOf(filtered),
-  "console/api/permissionUses.json": jsonOf(uses)
+  "console/api/permissionUses.json": jsonOf(uses),
+  "console/api/verifiers.json": jsonOf(verifiers())
 }
