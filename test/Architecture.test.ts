@@ -236,8 +236,6 @@ const longer: ReadonlyArray<string> = [
   "app/cli/quickstart.ts: run",
   "client/EventStream.ts: eventStream",
   "engine/queue/Queue.ts: makeFinish",
-  "identity/organizations/Organizations.ts: make",
-  "identity/sign-in/Sessions.ts: make",
   "inbound/Receipts.ts: make",
   "payments/AccountsRepo.ts: makeAccountsRepo",
   "payments/checkout-pages/CheckoutPagesRepo.ts: makeCheckoutPagesRepo",
