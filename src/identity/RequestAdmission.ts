@@ -213,59 +213,74 @@ const inTurns = <A, E, R>(
     .pipe(Effect.flatMap(Option.match({ onNone: () => effect, onSome: Effect.succeed })))
 }
 
-/** This process's view of credentials' limits, without asking the database. */
-const makeKnownLimits = (policies: CredentialPolicies) => {
-  const credentials = new BoundedMap<Credential>(maxRemembered)
-  const organizations = new BoundedMap<Share>(maxRemembered)
+const isUsedUp = (share: Share, policy: RateLimitPolicy, now: number): boolean =>
+  aheadIn(share, now) < 1 &&
+  share.bucket.tokens < 1 &&
+  now - share.bucket.at < trustedMillis &&
+  tokensAtMost(share.bucket, policy, now) < 1
 
-  const stateOf = (scope: "credential" | "organization", share: Share, allowed: boolean, now: number): ScopedState => {
-    const policy = scope === "credential" ? policies.own : policies.organization
+/** This process's view of credentials' limits, without asking the database. */
+class KnownLimits {
+  readonly #policies: CredentialPolicies
+  /** By the credential's hash. */
+  readonly #credentials = new BoundedMap<Credential>(maxRemembered)
+  /** The organizations' shares, by id. */
+  readonly #organizations = new BoundedMap<Share>(maxRemembered)
+
+  constructor(policies: CredentialPolicies) {
+    this.#policies = policies
+  }
+
+  get(name: string): Credential | undefined {
+    return this.#credentials.get(name)
+  }
+
+  delete(name: string): void {
+    this.#credentials.delete(name)
+  }
+
+  #stateOf(scope: "credential" | "organization", share: Share, allowed: boolean, now: number): ScopedState {
+    const policy = scope === "credential" ? this.#policies.own : this.#policies.organization
     const tokens = Math.min(policy.limit, tokensAtMost(share.bucket, policy, now) + aheadIn(share, now))
     return { scope, policy, state: { allowed, tokens } }
   }
 
-  const isUsedUp = (share: Share, policy: RateLimitPolicy, now: number): boolean =>
-    aheadIn(share, now) < 1 &&
-    share.bucket.tokens < 1 &&
-    now - share.bucket.at < trustedMillis &&
-    tokensAtMost(share.bucket, policy, now) < 1
-
-  const refusalOf = (name: string, now: number): ScopedState | undefined => {
-    const credential = credentials.get(name)
+  refusalOf(name: string, now: number): ScopedState | undefined {
+    const credential = this.#credentials.get(name)
     if (credential === undefined) return undefined
     const { organization, own } = credential
-    if (isUsedUp(own, policies.own, now)) return stateOf("credential", own, false, now)
-    return organization !== null && isUsedUp(organization, policies.organization, now)
-      ? stateOf("organization", organization, false, now)
+    if (isUsedUp(own, this.#policies.own, now)) return this.#stateOf("credential", own, false, now)
+    return organization !== null && isUsedUp(organization, this.#policies.organization, now)
+      ? this.#stateOf("organization", organization, false, now)
       : undefined
   }
 
-  const credentialOf = (name: string, organizationId: string | null, now: number): Credential => {
-    const known = credentials.get(name)
+  #credentialOf(name: string, organizationId: string | null, now: number): Credential {
+    const known = this.#credentials.get(name)
     const organization =
       organizationId === null
         ? null
-        : organizations.getOrSet(organizationId, () => unknownShare(policies.organization, now))
+        : this.#organizations.getOrSet(organizationId, () => unknownShare(this.#policies.organization, now))
     // A person may join or leave an organization during their session
     if (known !== undefined && known.organization === organization) {
       return known
     }
-    const made = { own: known?.own ?? unknownShare(policies.own, now), organization }
-    credentials.set(name, made)
+    const made = { own: known?.own ?? unknownShare(this.#policies.own, now), organization }
+    this.#credentials.set(name, made)
     return made
   }
 
   /** A credential's own tokens: more than one only if the last ones were used up in time, and then twice as many. */
-  const wantedOwn = (share: Share, now: number): number => {
+  #wantedOwn(share: Share, now: number): number {
     const isBusy = now - share.aheadAt < trustedMillis
-    share.taken = isBusy ? modestly(share, Math.min(ownTokens(policies.own), 2 * share.taken)) : 1
+    share.taken = isBusy ? modestly(share, Math.min(ownTokens(this.#policies.own), 2 * share.taken)) : 1
     return share.taken
   }
 
-  const tokensToTake = (credential: Credential | undefined, now: number): TokensToTake => {
-    const own = takenOf(credential?.own, now, (share) => wantedOwn(share, now))
+  tokensToTake(credential: Credential | undefined, now: number): TokensToTake {
+    const own = takenOf(credential?.own, now, (share) => this.#wantedOwn(share, now))
     const organization = takenOf(credential?.organization, now, (share) =>
-      modestly(share, organizationTokens(policies.organization))
+      modestly(share, organizationTokens(this.#policies.organization))
     )
     return {
       own: own.taken,
@@ -275,10 +290,10 @@ const makeKnownLimits = (policies: CredentialPolicies) => {
     }
   }
 
-  const learn = (name: string, answer: CredentialLimits, asked: TokensToTake, now: number): ScopedState => {
-    const { organization, own } = credentialOf(name, answer.organizationId, now)
+  learn(name: string, answer: CredentialLimits, asked: TokensToTake, now: number): ScopedState {
+    const { organization, own } = this.#credentialOf(name, answer.organizationId, now)
     if (answer.own !== null) keepAnswer(own, answer.own, now)
-    const ownState = stateOf("credential", own, asked.own === 0 || (answer.own?.granted ?? 0) >= 1, now)
+    const ownState = this.#stateOf("credential", own, asked.own === 0 || (answer.own?.granted ?? 0) >= 1, now)
     if (organization === null) {
       return ownState
     }
@@ -288,16 +303,8 @@ const makeKnownLimits = (policies: CredentialPolicies) => {
       return ownState
     }
     const isAllowed = asked.organization === 0 || (answer.organization?.granted ?? 0) >= 1
-    const shared = stateOf("organization", organization, isAllowed, now)
+    const shared = this.#stateOf("organization", organization, isAllowed, now)
     return isAllowed && shared.state.tokens >= ownState.state.tokens ? ownState : shared
-  }
-
-  return {
-    get: (name: string): Credential | undefined => credentials.get(name),
-    delete: (name: string): void => credentials.delete(name),
-    refusalOf,
-    tokensToTake,
-    learn
   }
 }
 
@@ -316,13 +323,55 @@ type Admit = <A extends CredentialLimits, E extends Invalid, R>(
   exists: Effect.Effect<boolean, ServiceUnavailable>
 ) => Effect.Effect<A, E | Refusal, R | HttpServerRequest.HttpServerRequest>
 
-const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
-  const limits = yield* RateLimits
-  const policies = credentialPolicies(options.rateLimitPerMinute)
-  const addresses = makeAddressLimits(options, limits)
-  const known = makeKnownLimits(policies)
+/** Marks the shares that a request prefetches tokens of, so that concurrent requests don't prefetch any. */
+const whilePrefetching = <A, E, R>(
+  credential: Credential | undefined,
+  asked: TokensToTake,
+  ask: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> => {
+  const taking = [
+    asked.own > 1 ? credential?.own : undefined,
+    asked.organization > 1 ? credential?.organization : undefined
+  ].flatMap((share) => share ?? [])
+  for (const share of taking) share.asking = true
+  return Effect.ensuring(
+    ask,
+    Effect.sync(() => {
+      for (const share of taking) share.asking = false
+    })
+  )
+}
+
+const makeRefusals = (known: KnownLimits, addresses: ReturnType<typeof makeAddressLimits>) => {
   /** Until when a credential is known to be invalid, in monotonic milliseconds. */
   const unknown = new BoundedMap<number>(maxRemembered)
+
+  /** Remembers an invalid credential, and counts it for the caller's address. */
+  const refuse = Effect.fnUntraced(function* <E extends Invalid>(name: string, error: E | ServiceUnavailable) {
+    if (error._tag !== "ServiceUnavailable") {
+      known.delete(name)
+      unknown.set(name, (yield* monotonicMillis) + trustedMillis)
+      yield* addresses.failure
+    }
+    return yield* Effect.fail(error)
+  })
+
+  /** The cached refusal; undefined if the database must be asked. */
+  const cached = <E extends Invalid>(name: string, invalid: () => E, now: number) => {
+    if (now < (unknown.get(name) ?? 0)) {
+      return Effect.zipRight(
+        addresses.failureHere,
+        Effect.suspend(() => Effect.fail(invalid()))
+      )
+    }
+    const refusal = known.refusalOf(name, now)
+    return refusal === undefined ? undefined : refuseBy(refusal)
+  }
+
+  return { refuse, cached }
+}
+
+const makeAdmit = (known: KnownLimits, refusals: ReturnType<typeof makeRefusals>): Admit => {
   const lookUps = new BoundedSemaphore(lookUpsAtOnce)
   const paused = makeRefusalPause()
 
@@ -334,18 +383,8 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
       const startedAt = yield* monotonicMillis
       const credential = known.get(name)
       const asked = known.tokensToTake(credential, startedAt)
-      const taking = [
-        asked.own > 1 ? credential?.own : undefined,
-        asked.organization > 1 ? credential?.organization : undefined
-      ].flatMap((share) => share ?? [])
-      for (const share of taking) share.asking = true
-      const answer = yield* ask(asked).pipe(
-        Effect.ensuring(
-          Effect.sync(() => {
-            for (const share of taking) share.asking = false
-          })
-        ),
-        Effect.catchAll((error) => refuseAnswer(name, error))
+      const answer = yield* whilePrefetching(credential, asked, ask(asked)).pipe(
+        Effect.catchAll((error) => refusals.refuse(name, error))
       )
       // The credential's own limit refused first, so these were not returned: the next request returns them
       if (answer.organization === null && credential?.organization) {
@@ -358,47 +397,30 @@ const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
       return answer
     })
 
-  const refuseAnswer = Effect.fnUntraced(function* <E extends Invalid>(name: string, error: E | ServiceUnavailable) {
-    if (error._tag !== "ServiceUnavailable") {
-      known.delete(name)
-      unknown.set(name, (yield* monotonicMillis) + trustedMillis)
-      yield* addresses.failure
-    }
-    return yield* Effect.fail(error)
-  })
-
-  /** The cached refusal; undefined if the database must be asked. */
-  const knownRefusal = <E extends Invalid>(name: string, invalid: () => E, now: number) => {
-    if (now < (unknown.get(name) ?? 0)) {
-      return Effect.zipRight(
-        addresses.failureHere,
-        Effect.suspend(() => Effect.fail(invalid()))
-      )
-    }
-    const refusal = known.refusalOf(name, now)
-    return refusal === undefined ? undefined : refuseBy(refusal)
-  }
-
-  const admit: Admit = (name, ask, invalid, exists) => {
+  return (name, ask, invalid, exists) => {
     // Checked again after waiting: an earlier request may already have the answer
-    const judged = Effect.flatMap(monotonicMillis, (now) => knownRefusal(name, invalid, now) ?? lookUp(name, ask))
+    const judged = Effect.flatMap(monotonicMillis, (now) => refusals.cached(name, invalid, now) ?? lookUp(name, ask))
     return Effect.flatMap(monotonicMillis, (now) => {
-      const refusal = knownRefusal(name, invalid, now)
+      const refusal = refusals.cached(name, invalid, now)
       if (refusal !== undefined) {
         return paused(name, refusal)
       }
       const credential = known.get(name)
       if (credential !== undefined) return inTurns(credential, judged, now)
-      return Effect.flatMap(exists, (isOne) => (isOne ? lookUps.turn(judged) : refuseAnswer(name, invalid())))
+      return Effect.flatMap(exists, (isOne) => (isOne ? lookUps.turn(judged) : refusals.refuse(name, invalid())))
     })
   }
+}
 
-  const refuse = <E extends Invalid>(error: E) => Effect.zipRight(addresses.failureHere, Effect.fail(error))
+const make = Effect.fnUntraced(function* (options: RequestAdmissionOptions) {
+  const policies = credentialPolicies(options.rateLimitPerMinute)
+  const addresses = makeAddressLimits(options, yield* RateLimits)
+  const known = new KnownLimits(policies)
 
   return {
     policies,
-    admit,
-    refuse,
+    admit: makeAdmit(known, makeRefusals(known, addresses)),
+    refuse: <E extends Invalid>(error: E) => Effect.zipRight(addresses.failureHere, Effect.fail(error)),
     countFailure: addresses.failure,
     client: clientNetwork(options.trustedProxies),
     admitSignInLink: addresses.signInLink,

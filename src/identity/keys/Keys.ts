@@ -156,7 +156,8 @@ const makeCreate = ({ audit, memberships, own, repo, sql }: Parts) => {
   return create
 }
 
-const makeAdmission = ({ audit, repo, sql }: Parts) => {
+/** Looks a key up and takes the tokens; most requests of a busy key take none, and write nothing. */
+const makeLookUp = ({ repo }: Parts) => {
   const prepared = new WeakMap<CredentialPolicies, ReturnType<typeof repo.prepared>>()
 
   const preparedUnder = (policies: CredentialPolicies) => {
@@ -165,14 +166,17 @@ const makeAdmission = ({ audit, repo, sql }: Parts) => {
     return statements
   }
 
-  /** Looks a key up and takes the tokens; most requests of a busy key take none, and write nothing. */
-  const find = ({ hash }: PresentedKey, policies: CredentialPolicies, tokens: TokensToTake) => {
+  return ({ hash }: PresentedKey, policies: CredentialPolicies, tokens: TokensToTake) => {
     const { admit, look } = preparedUnder(policies)
     return takesNothing(tokens)
       ? look([hash])
       : admit([hash, tokens.own, tokens.returned, tokens.organization, tokens.organizationReturned])
   }
+}
 
+const makeAdmission = (parts: Parts) => {
+  const { audit, repo, sql } = parts
+  const lookUp = makeLookUp(parts)
   const remembered = new BoundedMap<Remembered>(maxRemembered)
 
   /** The number of revocations by this process: a look-up that began before one must not be cached after it. */
@@ -182,7 +186,7 @@ const makeAdmission = ({ audit, repo, sql }: Parts) => {
   const ask = Effect.fnUntraced(function* (key: PresentedKey, policies: CredentialPolicies, tokens: TokensToTake) {
     const startedAt = yield* monotonicMillis
     const revocationsBefore = revocations
-    const [row] = yield* find(key, policies, tokens)
+    const [row] = yield* lookUp(key, policies, tokens)
     if (row === undefined) {
       remembered.delete(key.hashText)
       return yield* new ApiKeyInvalid()

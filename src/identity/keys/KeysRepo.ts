@@ -21,16 +21,9 @@ export interface KeyRow extends Pick<KeyRecord, "id" | "organizationId" | "envir
   readonly expiresIn: number | null
 }
 
-export const makeKeysRepo = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const prepare = yield* makePreparing
+type Prepare = Effect.Effect.Success<typeof makePreparing>
 
-  const columns = sql.literal(`
-    id, organization_id AS "organizationId", environment, name, key_prefix AS prefix, last_four AS "lastFour",
-    permissions, created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt",
-    CASE WHEN created_by_id IS NOT NULL THEN json_build_object('kind', created_by_kind, 'id', created_by_id) END
-      AS "createdBy"`)
-
+const presentedKeys = (sql: SqlClient.SqlClient, prepare: Prepare) => {
   const isUsable = sql.literal("revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())")
 
   const usable = (hash: Buffer | Statement.Fragment) => sql<KeyRow>`
@@ -38,15 +31,6 @@ export const makeKeysRepo = Effect.gen(function* () {
       (extract(epoch FROM expires_at - now()) * 1000)::float8 AS "expiresIn"
     FROM payments.api_keys
     WHERE key_hash = ${hash} AND ${isUsable}`
-
-  const revoke = (organizationId: OrganizationId, which: Statement.Fragment) => sql<{
-    readonly id: string
-    readonly environment: Environment
-    readonly hash: Buffer
-  }>`
-    UPDATE payments.api_keys SET revoked_at = now()
-    WHERE organization_id = ${organizationId} AND ${which} AND revoked_at IS NULL
-    RETURNING id, environment, key_hash AS hash`
 
   return {
     usable,
@@ -67,6 +51,20 @@ export const makeKeysRepo = Effect.gen(function* () {
     existing: (hashes: ReadonlyArray<Buffer>) => sql<{ readonly hash: Buffer }>`
       SELECT key_hash AS hash FROM payments.api_keys WHERE key_hash = ANY(${hashes}::bytea[]) AND ${isUsable}`,
 
+    touch: (ids: ReadonlyArray<string>) => sql`
+      UPDATE payments.api_keys SET last_used_at = date_trunc('minute', now())
+      WHERE id = ANY (${ids}::uuid[]) AND (last_used_at IS NULL OR last_used_at < date_trunc('minute', now()))`
+  }
+}
+
+const records = (sql: SqlClient.SqlClient) => {
+  const columns = sql.literal(`
+    id, organization_id AS "organizationId", environment, name, key_prefix AS prefix, last_four AS "lastFour",
+    permissions, created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt",
+    CASE WHEN created_by_id IS NOT NULL THEN json_build_object('kind', created_by_kind, 'id', created_by_id) END
+      AS "createdBy"`)
+
+  return {
     hasAtLeast: (organizationId: OrganizationId, count: number) =>
       anyRow(sql`
           SELECT 1 FROM payments.api_keys WHERE organization_id = ${organizationId} AND revoked_at IS NULL
@@ -93,18 +91,32 @@ export const makeKeysRepo = Effect.gen(function* () {
     >`
       SELECT id, environment, permissions FROM payments.api_keys
       WHERE organization_id = ${organizationId} AND created_by_kind = 'person' AND created_by_id = ${personId}
-        AND revoked_at IS NULL`,
+        AND revoked_at IS NULL`
+  }
+}
 
+const revocations = (sql: SqlClient.SqlClient) => {
+  const revoke = (organizationId: OrganizationId, which: Statement.Fragment) => sql<{
+    readonly id: string
+    readonly environment: Environment
+    readonly hash: Buffer
+  }>`
+    UPDATE payments.api_keys SET revoked_at = now()
+    WHERE organization_id = ${organizationId} AND ${which} AND revoked_at IS NULL
+    RETURNING id, environment, key_hash AS hash`
+
+  return {
     revoke: ({ environment, organizationId }: Tenant, id: string) =>
       revoke(organizationId, sql`environment = ${environment} AND id = ${id}`),
 
     revokeThese: (organizationId: OrganizationId, ids: ReadonlyArray<string>) =>
       revoke(organizationId, sql`id = ANY (${ids}::uuid[])`),
 
-    revokeAll: (organizationId: OrganizationId) => revoke(organizationId, sql`true`),
-
-    touch: (ids: ReadonlyArray<string>) => sql`
-      UPDATE payments.api_keys SET last_used_at = date_trunc('minute', now())
-      WHERE id = ANY (${ids}::uuid[]) AND (last_used_at IS NULL OR last_used_at < date_trunc('minute', now()))`
+    revokeAll: (organizationId: OrganizationId) => revoke(organizationId, sql`true`)
   }
+}
+
+export const makeKeysRepo = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return { ...presentedKeys(sql, yield* makePreparing), ...records(sql), ...revocations(sql) }
 })

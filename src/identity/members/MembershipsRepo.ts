@@ -23,14 +23,11 @@ export const enteredEnvironments = `
     WHERE a.organization_id = m.organization_id AND a.person_id = m.person_id ORDER BY a.environment DESC
   ) END`
 
-export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
+const reads = (sql: SqlClient.SqlClient) => {
   const members = sql.literal(`
     SELECT m.person_id AS "personId", p.email, m.role, m.created_at AS "joinedAt",
       ${enteredEnvironments} AS environments
     FROM payments.memberships m JOIN payments.people p ON p.id = m.person_id`)
-
-  const ofPerson = (organizationId: OrganizationId, personId: string) =>
-    sql`organization_id = ${organizationId} AND person_id = ${personId}`
 
   const find = (organizationId: OrganizationId, personId: string) =>
     Effect.map(
@@ -38,20 +35,8 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
       ([member]) => member
     )
 
-  const grant = (organizationId: OrganizationId, personId: string, environments: ReadonlyArray<Environment>) =>
-    Effect.zipRight(
-      sql`DELETE FROM payments.workspace_access WHERE ${ofPerson(organizationId, personId)}`,
-      sql`INSERT INTO payments.workspace_access (organization_id, environment, person_id)
-        SELECT ${organizationId}, environment, ${personId} FROM unnest(${environments}::text[]) AS environment`
-    )
-
   return {
     find,
-    grant,
-
-    /** Serializes changes of an organization's members, since the rules apply to all of them together. */
-    lock: (organizationId: OrganizationId) => sql<{ readonly name: string }>`
-      SELECT name FROM payments.organizations WHERE id = ${organizationId} FOR NO KEY UPDATE`,
 
     list: (organizationId: OrganizationId) =>
       sql<Member>`${members} WHERE m.organization_id = ${organizationId} ORDER BY m.created_at, m.person_id`,
@@ -64,6 +49,29 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
       const member = author.kind === "person" ? yield* find(organizationId, author.id) : undefined
       return member === undefined ? yield* new PermissionDenied() : member.role
     }),
+
+    owners: (organizationId: OrganizationId) =>
+      sql`SELECT 1 FROM payments.memberships WHERE organization_id = ${organizationId} AND role = 'owner' LIMIT 1`
+  }
+}
+
+const changes = (sql: SqlClient.SqlClient) => {
+  const ofPerson = (organizationId: OrganizationId, personId: string) =>
+    sql`organization_id = ${organizationId} AND person_id = ${personId}`
+
+  const grant = (organizationId: OrganizationId, personId: string, environments: ReadonlyArray<Environment>) =>
+    Effect.zipRight(
+      sql`DELETE FROM payments.workspace_access WHERE ${ofPerson(organizationId, personId)}`,
+      sql`INSERT INTO payments.workspace_access (organization_id, environment, person_id)
+        SELECT ${organizationId}, environment, ${personId} FROM unnest(${environments}::text[]) AS environment`
+    )
+
+  return {
+    grant,
+
+    /** Serializes changes of an organization's members, since the rules apply to all of them together. */
+    lock: (organizationId: OrganizationId) => sql<{ readonly name: string }>`
+      SELECT name FROM payments.organizations WHERE id = ${organizationId} FOR NO KEY UPDATE`,
 
     ensurePerson: Effect.fnUntraced(function* (email: string) {
       const id = yield* newId
@@ -99,9 +107,8 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
       sql`UPDATE payments.memberships SET role = ${role} WHERE ${ofPerson(organizationId, personId)}`,
 
     remove: (organizationId: OrganizationId, personId: string) =>
-      sql`DELETE FROM payments.memberships WHERE ${ofPerson(organizationId, personId)}`,
-
-    owners: (organizationId: OrganizationId) =>
-      sql`SELECT 1 FROM payments.memberships WHERE organization_id = ${organizationId} AND role = 'owner' LIMIT 1`
+      sql`DELETE FROM payments.memberships WHERE ${ofPerson(organizationId, personId)}`
   }
-})
+}
+
+export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => ({ ...reads(sql), ...changes(sql) }))

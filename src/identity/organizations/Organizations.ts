@@ -38,11 +38,9 @@ const stepsBeforeClosing = ({ accounts, destinations, members, pages }: Remains)
   ...(members ? ["remove its other members"] : [])
 ]
 
-const make = Effect.gen(function* () {
+const makeParts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const repo = yield* makeOrganizationsRepo
-  const keys = yield* makeKeysRepo
-  const invitations = yield* makeInvitationsRepo
   const memberships = yield* makeMemberships
   const auditAll = yield* makeAuditAll
 
@@ -56,6 +54,12 @@ const make = Effect.gen(function* () {
     }
   })
 
+  return { sql, repo, memberships, auditAll, record, requireOwner }
+})
+
+type Parts = Effect.Effect.Success<typeof makeParts>
+
+const changes = ({ memberships, record, repo, requireOwner, sql }: Parts) => {
   const create = Effect.fn("Organizations.create")(
     function* ({ author, name, ownerEmail }: NewOrganization) {
       const id = OrganizationId.make(yield* newId)
@@ -91,6 +95,13 @@ const make = Effect.gen(function* () {
     orUnavailable
   )
 
+  return { create, adopt, rename }
+}
+
+const makeClose = Effect.fnUntraced(function* ({ auditAll, record, repo, requireOwner, sql }: Parts) {
+  const keys = yield* makeKeysRepo
+  const invitations = yield* makeInvitationsRepo
+
   /** It must be empty, since each deletion has its own consequences, which the owner should see one by one. */
   const requireEmpty = Effect.fnUntraced(function* (id: OrganizationId) {
     yield* repo.lockWorkspaces(id)
@@ -102,7 +113,7 @@ const make = Effect.gen(function* () {
     }
   })
 
-  const close = Effect.fn("Organizations.close")(
+  return Effect.fn("Organizations.close")(
     function* (id: OrganizationId, author: Author) {
       yield* requireOwner(id, author)
       yield* requireEmpty(id)
@@ -120,7 +131,9 @@ const make = Effect.gen(function* () {
     transaction(sql),
     orUnavailable
   )
+})
 
+const reads = ({ repo }: Parts) => {
   const get = Effect.fn("Organizations.get")(function* (id: OrganizationId) {
     const [found] = yield* repo.find(id)
     return found ?? (yield* new ResourceNotFound())
@@ -135,7 +148,12 @@ const make = Effect.gen(function* () {
     return Option.map(Option.fromNullable(found), ({ id }) => id)
   }, orUnavailable)
 
-  return { create, adopt, rename, close, get, list: orUnavailable(repo.list), exists, ofMember }
+  return { get, list: orUnavailable(repo.list), exists, ofMember }
+}
+
+const make = Effect.gen(function* () {
+  const parts = yield* makeParts
+  return { ...changes(parts), close: yield* makeClose(parts), ...reads(parts) }
 })
 
 export class Organizations extends Context.Tag("connected-payments/identity/Organizations")<

@@ -35,7 +35,7 @@ const toSession = ({ environments, organizationId, role, ...session }: SessionRo
   membership: organizationId === null ? null : { organizationId, role, environments }
 })
 
-const make = Effect.gen(function* () {
+const makeParts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const repo = yield* makeSignInRepo
   const auditAll = yield* makeAuditAll
@@ -53,12 +53,18 @@ const make = Effect.gen(function* () {
           sessions.map(({ id }) => ({ environment: null, id }))
         )
 
-  /**
-   * Creates a session for a person, recorded in their organization's audit log, and ends their open sign-in links.
-   * The token is returned only here. Run it in a transaction that has locked the person's row, as `ensurePerson`
-   * does.
-   */
-  const create = Effect.fn("Sessions.create")(function* (personId: string, client: string | null) {
+  return { sql, repo, record }
+})
+
+type Parts = Effect.Effect.Success<typeof makeParts>
+
+/**
+ * Creates a session for a person, recorded in their organization's audit log, and ends their open sign-in links.
+ * The token is returned only here. Run it in a transaction that has locked the person's row, as `ensurePerson`
+ * does.
+ */
+const makeCreate = ({ record, repo }: Parts) =>
+  Effect.fn("Sessions.create")(function* (personId: string, client: string | null) {
     const token = newToken()
     const id = yield* newId
     yield* repo.endLinks(personId)
@@ -76,6 +82,7 @@ const make = Effect.gen(function* () {
     return { token, session: { ...session, environment: only } }
   }, orUnavailable)
 
+const makeAdmission = Effect.fnUntraced(function* ({ repo }: Parts) {
   const search = yield* makeCredentialSearch(repo.existing)
 
   /** Whether it is the token of a session that has not ended. Concurrent calls share one round trip. */
@@ -99,9 +106,10 @@ const make = Effect.gen(function* () {
     return { session: toSession(row), extended: row.extended, ...toCredentialLimits(row) }
   }, orUnavailable)
 
-  /** The sessions of a person that have not ended, most recently used first: at most 100. */
-  const list = Effect.fn("Sessions.list")(repo.list, orUnavailable)
+  return { exists, admit }
+})
 
+const endings = ({ record, repo, sql }: Parts) => {
   const end = Effect.fn("Sessions.end")(
     (session: Session, id: string) =>
       repo.end(id, session.personId).pipe(
@@ -124,6 +132,16 @@ const make = Effect.gen(function* () {
     orUnavailable
   )
 
+  return { end, endAll }
+}
+
+const make = Effect.gen(function* () {
+  const parts = yield* makeParts
+  const { repo } = parts
+
+  /** The sessions of a person that have not ended, most recently used first: at most 100. */
+  const list = Effect.fn("Sessions.list")(repo.list, orUnavailable)
+
   const selectWorkspace = Effect.fn("Sessions.selectWorkspace")(function* (session: Session, environment: Environment) {
     if (session.membership?.environments.includes(environment) !== true) {
       return yield* new WorkspaceAccessRequired()
@@ -132,7 +150,14 @@ const make = Effect.gen(function* () {
     return { ...session, environment }
   }, orUnavailable)
 
-  return { create, admit, exists, list, end, endAll, selectWorkspace, clean: orUnavailable(repo.clean) }
+  return {
+    create: makeCreate(parts),
+    ...(yield* makeAdmission(parts)),
+    list,
+    ...endings(parts),
+    selectWorkspace,
+    clean: orUnavailable(repo.clean)
+  }
 })
 
 export class Sessions extends service<Sessions>()("connected-payments/identity/Sessions", make) {}

@@ -31,20 +31,16 @@ export interface SessionRow extends Omit<Session, "membership"> {
   readonly environments: ReadonlyArray<Environment>
 }
 
-/** The statements on sign-in links and sessions. Both are known by the hashes of their tokens. */
-export const makeSignInRepo = Effect.map(SqlClient.SqlClient, (sql) => {
-  const expiresAt = sql.literal(`LEAST(s.expires_at, s.created_at + interval '${sessionDays} days')`)
-  const lasts = sql`s.expires_at > now() AND s.created_at > now() - ${sessionDays} * interval '1 day'`
+const people = (sql: SqlClient.SqlClient) => ({
+  isKnown: (email: string) => sql`SELECT 1 FROM payments.people WHERE email = ${email.toLowerCase()}`,
+
+  lockPerson: (id: string) => sql`SELECT 1 FROM payments.people WHERE id = ${id} FOR NO KEY UPDATE`
+})
+
+const linkStatements = (sql: SqlClient.SqlClient) => {
   const isOpen = sql.literal("used_at IS NULL AND expires_at > now()")
-  const sessions = sql`
-    SELECT s.id, s.person_id AS "personId", p.email, s.environment, ${expiresAt} AS "expiresAt",
-      m.organization_id AS "organizationId", m.role, ${sql.literal(enteredEnvironments)} AS environments
-    FROM payments.sessions s JOIN payments.people p ON p.id = s.person_id
-      LEFT JOIN payments.memberships m ON m.person_id = s.person_id`
 
   return {
-    isKnown: (email: string) => sql`SELECT 1 FROM payments.people WHERE email = ${email.toLowerCase()}`,
-
     insertLink: (hash: Buffer, email: string, minutes: number) => sql`
       INSERT INTO payments.login_tokens (token_hash, email, expires_at)
       VALUES (${hash}, ${email}, now() + ${minutes} * interval '1 minute')`,
@@ -64,19 +60,20 @@ export const makeSignInRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       key: ["token_hash"],
       old: sql`r.expires_at < now()`,
       by: "expires_at"
-    }),
+    })
+  }
+}
 
-    lockPerson: (id: string) => sql`SELECT 1 FROM payments.people WHERE id = ${id} FOR NO KEY UPDATE`,
+const sessionReads = (sql: SqlClient.SqlClient) => {
+  const expiresAt = sql.literal(`LEAST(s.expires_at, s.created_at + interval '${sessionDays} days')`)
+  const lasts = sql`s.expires_at > now() AND s.created_at > now() - ${sessionDays} * interval '1 day'`
+  const sessions = sql`
+    SELECT s.id, s.person_id AS "personId", p.email, s.environment, ${expiresAt} AS "expiresAt",
+      m.organization_id AS "organizationId", m.role, ${sql.literal(enteredEnvironments)} AS environments
+    FROM payments.sessions s JOIN payments.people p ON p.id = s.person_id
+      LEFT JOIN payments.memberships m ON m.person_id = s.person_id`
 
-    makeRoom: (personId: string) => sql`
-      DELETE FROM payments.sessions WHERE id IN (
-        SELECT id FROM payments.sessions WHERE person_id = ${personId}
-        ORDER BY last_used_at DESC, id DESC OFFSET ${maxSessions - 1})`,
-
-    insert: (id: string, hash: Buffer, personId: string, client: string | null) => sql`
-      INSERT INTO payments.sessions (id, token_hash, person_id, expires_at, client)
-      VALUES (${id}, ${hash}, ${personId}, now() + ${sessionHours} * interval '1 hour', ${client})`,
-
+  return {
     find: (id: string) => sql<SessionRow>`${sessions} WHERE s.id = ${id}`,
 
     existing: (hashes: ReadonlyArray<Buffer>) => sql<{ readonly hash: Buffer }>`
@@ -103,17 +100,36 @@ export const makeSignInRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       SELECT s.id, s.environment, s.created_at AS "createdAt", date_trunc('minute', s.last_used_at) AS "lastUsedAt",
         ${expiresAt} AS "expiresAt", s.client
       FROM payments.sessions s WHERE s.person_id = ${personId} AND ${lasts}
-      ORDER BY s.last_used_at DESC, s.id DESC LIMIT ${maxSessions}`,
+      ORDER BY s.last_used_at DESC, s.id DESC LIMIT ${maxSessions}`
+  }
+}
 
-    select: (id: string, environment: Environment) =>
-      sql`UPDATE payments.sessions SET environment = ${environment} WHERE id = ${id}`,
+const sessionChanges = (sql: SqlClient.SqlClient) => ({
+  makeRoom: (personId: string) => sql`
+      DELETE FROM payments.sessions WHERE id IN (
+        SELECT id FROM payments.sessions WHERE person_id = ${personId}
+        ORDER BY last_used_at DESC, id DESC OFFSET ${maxSessions - 1})`,
 
-    end: (id: string, personId: string) => sql<{ readonly id: string }>`
+  insert: (id: string, hash: Buffer, personId: string, client: string | null) => sql`
+      INSERT INTO payments.sessions (id, token_hash, person_id, expires_at, client)
+      VALUES (${id}, ${hash}, ${personId}, now() + ${sessionHours} * interval '1 hour', ${client})`,
+
+  select: (id: string, environment: Environment) =>
+    sql`UPDATE payments.sessions SET environment = ${environment} WHERE id = ${id}`,
+
+  end: (id: string, personId: string) => sql<{ readonly id: string }>`
       DELETE FROM payments.sessions WHERE id = ${id} AND person_id = ${personId} RETURNING id`,
 
-    endAll: (personId: string) => sql<{ readonly id: string }>`
+  endAll: (personId: string) => sql<{ readonly id: string }>`
       DELETE FROM payments.sessions WHERE person_id = ${personId} RETURNING id`,
 
-    clean: removeOld(sql, { table: "sessions", key: ["id"], old: sql`r.expires_at < now()`, by: "expires_at" })
-  }
+  clean: removeOld(sql, { table: "sessions", key: ["id"], old: sql`r.expires_at < now()`, by: "expires_at" })
 })
+
+/** The statements on sign-in links and sessions. Both are known by the hashes of their tokens. */
+export const makeSignInRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
+  ...people(sql),
+  ...linkStatements(sql),
+  ...sessionReads(sql),
+  ...sessionChanges(sql)
+}))
