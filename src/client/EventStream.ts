@@ -1,4 +1,4 @@
-import { HttpClient, HttpClientRequest } from "@effect/platform"
+import { HttpClient, HttpClientRequest, type HttpClientResponse } from "@effect/platform"
 import { Data, Duration, Effect, Option, Predicate, Redacted, Schema, Stream } from "effect"
 import type { ClientOptions } from "./Client.ts"
 
@@ -147,6 +147,68 @@ const itemsOf = (reception: Reception, { data, name, place = "" }: Message): Rea
     : []
 }
 
+/** The error of an answer that is not a stream: one to retry after, or a refusal. */
+const errorOf = (response: HttpClientResponse.HttpClientResponse) =>
+  Effect.map(
+    Effect.orElseSucceed(response.text, () => ""),
+    (text) => {
+      const { headers, status } = response
+      const refusal = Schema.decodeOption(Refusal)(text)
+      const { code, error: message } = Option.getOrElse(refusal, () => ({ code: "", error: `HTTP ${status}` }))
+      if (status !== 429 && status < 500) return new EventStreamRefused({ status, code, message })
+      const seconds = Number(headers["retry-after"])
+      return new Broken({ reason: message, retryAfter: Duration.seconds(seconds > 0 ? Math.min(seconds, 60) : 0) })
+    }
+  )
+
+/** Requests the stream, to resume after `place`. */
+const connect = (client: HttpClient.HttpClient, options: EventStreamOptions, place: string | undefined) =>
+  client
+    .execute(
+      HttpClientRequest.get(urlOf(options), {
+        headers: {
+          accept: "text/event-stream",
+          "x-api-key": Redacted.value(options.apiKey),
+          ...(place === undefined ? {} : { "last-event-id": place })
+        }
+      })
+    )
+    .pipe(
+      Effect.mapError(broken),
+      Effect.filterOrElse(
+        ({ status }) => status === 200,
+        (response) => Effect.flip(errorOf(response))
+      ),
+      // Last, since an answer that refuses the stream may get stuck as well
+      Effect.timeoutFail({
+        duration: patience,
+        onTimeout: () => new Broken({ reason: "the service does not answer", retryAfter: Duration.zero })
+      })
+    )
+
+/** The items of a connection, until it breaks. */
+const received = (response: HttpClientResponse.HttpClientResponse, reception: Reception) => {
+  const messages = new Messages(reception.place)
+  return response.stream.pipe(
+    Stream.timeoutFail(() => new Broken({ reason: "the service is silent", retryAfter: Duration.zero }), patience),
+    Stream.decodeText(),
+    Stream.mapEffect((piece) =>
+      Effect.try({
+        try: () => messages.read(piece).flatMap((message) => itemsOf(reception, message)),
+        catch: broken
+      })
+    ),
+    Stream.tap(() =>
+      Effect.sync(() => {
+        reception.place = messages.place
+      })
+    ),
+    Stream.mapError(broken),
+    Stream.flattenIterables,
+    Stream.concat(Stream.fail(new Broken({ reason: "the service has ended the stream", retryAfter: Duration.zero })))
+  )
+}
+
 /**
  * Streams the events of the organization's sandbox as they arrive, whether or not an endpoint receives them: for a
  * developer's machine, not for production, whose keys are refused. Reconnects after a break and resumes where it
@@ -161,83 +223,11 @@ export const eventStream = (
   Stream.unwrap(
     Effect.map(HttpClient.HttpClient, (client) => {
       const reception = new Reception(options.after)
-      const url = urlOf(options)
-
-      const connect = Effect.suspend(() =>
-        client.execute(
-          HttpClientRequest.get(url, {
-            headers: {
-              accept: "text/event-stream",
-              "x-api-key": Redacted.value(options.apiKey),
-              ...(reception.place === undefined ? {} : { "last-event-id": reception.place })
-            }
-          })
+      return Stream.suspend(() =>
+        Stream.unwrapScoped(
+          Effect.map(connect(client, options, reception.place), (response) => received(response, reception))
         )
       ).pipe(
-        Effect.mapError(broken),
-        Effect.filterOrElse(
-          ({ status }) => status === 200,
-          (response) =>
-            Effect.flatMap(
-              Effect.orElseSucceed(response.text, () => ""),
-              (text) => {
-                const { headers, status } = response
-                const refusal = Schema.decodeOption(Refusal)(text)
-                const message = Option.match(refusal, { onNone: () => `HTTP ${status}`, onSome: ({ error }) => error })
-                const seconds = Number(headers["retry-after"])
-                return Effect.fail(
-                  status === 429 || status >= 500
-                    ? new Broken({
-                        reason: message,
-                        retryAfter: Duration.seconds(seconds > 0 ? Math.min(seconds, 60) : 0)
-                      })
-                    : new EventStreamRefused({
-                        status,
-                        code: Option.match(refusal, { onNone: () => "", onSome: ({ code }) => code }),
-                        message
-                      })
-                )
-              }
-            )
-        ),
-        // Last, since an answer that refuses the stream may get stuck as well
-        Effect.timeoutFail({
-          duration: patience,
-          onTimeout: () => new Broken({ reason: "the service does not answer", retryAfter: Duration.zero })
-        })
-      )
-
-      const once = Stream.unwrapScoped(
-        Effect.map(connect, (response) => {
-          const messages = new Messages(reception.place)
-          return response.stream.pipe(
-            Stream.timeoutFail(
-              () => new Broken({ reason: "the service is silent", retryAfter: Duration.zero }),
-              patience
-            ),
-            Stream.decodeText(),
-            Stream.mapEffect((piece) =>
-              Effect.try({
-                try: () => messages.read(piece).flatMap((message) => itemsOf(reception, message)),
-                catch: broken
-              })
-            ),
-            Stream.tap(() =>
-              Effect.sync(() => {
-                reception.place = messages.place
-              })
-            ),
-            Stream.mapError(broken),
-            Stream.flattenIterables
-          )
-        })
-      ).pipe(
-        Stream.concat(
-          Stream.fail(new Broken({ reason: "the service has ended the stream", retryAfter: Duration.zero }))
-        )
-      )
-
-      return once.pipe(
         Stream.catchTag("Broken", (error) => {
           const retryIn = reception.waitAfter(error)
           return Stream.concat(

@@ -166,10 +166,11 @@ export const listen = (
     const connections = boundConnections(server, options, yield* makeFullLog)
     answerClientErrors(server, connections)
     const stopping = yield* Stopping
-    const logFrom = yield* Effect.runtime<never>()
+    const runtime = yield* Effect.runtime<never>()
+    const log = Runtime.runSync(runtime)
     const beginServing = keepEarly(server)
     const { address } = yield* makeNodeServer(() => server, { host: options.host, port: options.port })
-    warnOfUnknownProxy(server, options.trustedProxies, logFrom)
+    warnOfUnknownProxy(server, options.trustedProxies, runtime)
     yield* closeEventually(server, options.shutdownTimeout)
     return {
       address,
@@ -180,7 +181,7 @@ export const listen = (
           Effect.sync(() => beginServing(listener)),
           () =>
             Effect.zipRight(
-              Effect.promise(() => drain(server, connections, stopping, options, logFrom)),
+              Effect.promise(() => drain(server, connections, options, { log, stopping })),
               Effect.sync(() => server.off("request", listener))
             )
         )
@@ -230,11 +231,9 @@ const stopListening = (server: Server): void => {
 const drain = async (
   server: Server,
   connections: ClientConnections,
-  stopping: Stopping["Type"],
   { shutdownDelay, shutdownTimeout }: ServerOptions,
-  runtime: Runtime.Runtime<never>
+  { log, stopping }: { readonly log: (line: Effect.Effect<void>) => void; readonly stopping: Stopping["Type"] }
 ): Promise<void> => {
-  const log = (line: Effect.Effect<void>) => Runtime.runSync(runtime)(line)
   stopping.begun = true
   const delay = Duration.toMillis(shutdownDelay)
   log(Effect.logInfo(`Shutdown: no longer ready; new connections are accepted for ${delay} ms (SHUTDOWN_DELAY)`))

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
-import { verifyWebhook, type WebhookEvent } from "../../webhooks/index.ts"
+import { verifyWebhook, type WebhookEvent, type WebhookEventOf, type WebhookEventType } from "../../webhooks/index.ts"
 
 /**
  * The main flow in a temporary data directory, as an integrator's backend would do it: over HTTP, with a consumer that
@@ -47,12 +47,11 @@ const fail = (message: string): never => {
 }
 
 let step = "start"
-const say = (name: string, detail: string) => {
+const begin = (name: string) => {
   step = name
-  process.stdout.write(`✓ ${name}\n    ${detail}\n`)
 }
-const doing = (name: string) => {
-  step = name
+const done = (detail: string) => {
+  process.stdout.write(`✓ ${step}\n    ${detail}\n`)
 }
 
 const until = async <A>(what: string, look: () => Promise<A | undefined>): Promise<A> => {
@@ -79,7 +78,7 @@ const exists = (file: string) =>
   )
 
 const startService = async (directory: string): Promise<LocalFile> => {
-  doing("service started")
+  begin("service started")
   const main = fileURLToPath(new URL("../main.ts", import.meta.url))
   const started = spawn(process.execPath, ["--import", "tsx", main], {
     env: { ...process.env, MODE: "local", DATA_DIR: directory, PORT: "0", HOST: "127.0.0.1" },
@@ -104,7 +103,7 @@ const startService = async (directory: string): Promise<LocalFile> => {
     return (await exists(file)) ? true : undefined
   })
   const local: LocalFile = JSON.parse(await readFile(file, "utf8"))
-  say("service started", `${local.baseUrl}, on an embedded PostgreSQL and the provider emulator`)
+  done(`${local.baseUrl}, on an embedded PostgreSQL and the provider emulator`)
   return local
 }
 
@@ -183,106 +182,128 @@ const startConsumer = async (secret: () => string, organizationId: string) => {
   await once(server, "listening")
   const address = server.address()
   const port = typeof address === "object" && address !== null ? address.port : fail("the consumer has no port")
-  const event = async (type: WebhookEvent["type"]): Promise<ReceivedEvent> =>
+  const event = <Type extends WebhookEventType>(type: Type) =>
     until(`the event ${type}`, async () => {
       if (refused.length > 0) {
         return fail(`the consumer refused an event: ${refused.join("; ")}`)
       }
-      return [...received.values()].find((candidate) => candidate.event.type === type)
+      const isMeant = (one: ReceivedEvent): one is ReceivedEvent & { readonly event: WebhookEventOf<Type> } =>
+        one.event.type === type
+      return [...received.values()].find(isMeant)
     })
   return { server, url: `http://127.0.0.1:${port}/webhooks`, event }
+}
+
+type Api = ReturnType<typeof makeClient>
+type Consumer = Awaited<ReturnType<typeof startConsumer>>
+type Payment = WebhookEventOf<"payment.succeeded">["data"]
+
+const registerDestination = async (api: Api, url: string) => {
+  begin("destination registered")
+  const endpoint = await api.post("/integrations/endpoints", {
+    name: "Order service",
+    url,
+    events: ["checkout.completed", "payment.succeeded"]
+  })
+  const registered = { endpointId: text(endpoint, "id"), signingSecret: text(endpoint, "signingSecret") }
+  done(`${url} receives checkout.completed and payment.succeeded`)
+  return registered
+}
+
+const createPrice = async (api: Api) => {
+  begin("product created")
+  const product = text(await api.post("/provider/products", { name: "Coffee, 250 g" }), "id")
+  done(product)
+  begin("price created")
+  const unit = { product, currency: order.currency, unit_amount: order.amount / 2 }
+  const price = text(await api.post("/provider/prices", unit), "id")
+  done(`${price}: 15.00 BRL`)
+  return price
+}
+
+const createSession = async (api: Api, price: string) => {
+  begin("checkout session created")
+  const session = await api.post("/provider/checkout/sessions", {
+    mode: "payment",
+    line_items: [{ price, quantity: 2 }],
+    client_reference_id: order.reference
+  })
+  const created = { sessionId: text(session, "id"), url: text(session, "url") }
+  done(`${created.sessionId} for ${order.reference}: 2 × 15.00 BRL`)
+  return created
+}
+
+const pay = async (url: string) => {
+  begin("paid on the provider's page")
+  const paid = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/x-www-form-urlencoded" },
+    body: "action=pay",
+    redirect: "manual"
+  })
+  if (paid.status !== 303) {
+    fail(`the page answered ${paid.status}`)
+  }
+  done("the payer's browser returns; that alone confirms nothing")
+}
+
+const receiveEvents = async (consumer: Consumer, sessionId: string, price: string) => {
+  begin("checkout.completed delivered")
+  const completed = await consumer.event("checkout.completed")
+  const { data } = completed.event
+  if (data.session_id !== sessionId || data.payment_status !== "paid" || data.price_ids?.includes(price) !== true) {
+    fail(`it does not match the session: ${JSON.stringify(data)}`)
+  }
+  done("signature, time, version, organization and environment verified")
+  begin("payment.succeeded delivered")
+  const succeeded = await consumer.event("payment.succeeded")
+  const payment = succeeded.event.data
+  done(`${payment.payment_id}: ${payment.amount_received} ${payment.currency}`)
+  return { payment, deliveryIds: new Set([completed.deliveryId, succeeded.deliveryId]) }
+}
+
+const matchOrder = async (api: Api, sessionId: string, payment: Payment) => {
+  begin("order matched")
+  const confirmed = await api.get(`/provider/checkout/sessions/${sessionId}`)
+  const matches =
+    confirmed["status"] === "complete" &&
+    confirmed["payment_status"] === "paid" &&
+    confirmed["client_reference_id"] === order.reference &&
+    confirmed["payment_intent"] === payment.payment_id &&
+    payment.amount_received === order.amount &&
+    payment.currency === order.currency
+  if (!matches) {
+    fail("order, payment, amount or currency differ")
+  }
+  done(`${order.reference}: payment, amount and currency agree`)
+}
+
+const compareDeliveries = async (api: Api, endpointId: string, received: ReadonlySet<string>) => {
+  begin("deliveries recorded")
+  const deliveries = await until("the record of both deliveries", async () => {
+    const all = list(await api.get(`/integrations/endpoints/${endpointId}/deliveries`))
+    return all.length === 2 && all.every(({ state }) => state === "delivered") ? all : undefined
+  })
+  if (!deliveries.every((delivery) => received.has(text(delivery, "id")))) {
+    fail("the history shows other deliveries than the consumer received")
+  }
+  done("the API shows both as delivered")
 }
 
 const run = async (directory: string) => {
   const local = await startService(directory)
   const api = makeClient(local)
-  let signingSecret = ""
-  const consumer = await startConsumer(() => signingSecret, local.organizationId)
+  let secret = ""
+  const consumer = await startConsumer(() => secret, local.organizationId)
   try {
-    doing("destination registered")
-    const endpoint = await api.post("/integrations/endpoints", {
-      name: "Order service",
-      url: consumer.url,
-      events: ["checkout.completed", "payment.succeeded"]
-    })
-    signingSecret = text(endpoint, "signingSecret")
-    say("destination registered", `${consumer.url} receives checkout.completed and payment.succeeded`)
-
-    doing("product created")
-    const product = text(await api.post("/provider/products", { name: "Coffee, 250 g" }), "id")
-    say("product created", product)
-
-    doing("price created")
-    const price = text(
-      await api.post("/provider/prices", { product, currency: order.currency, unit_amount: order.amount / 2 }),
-      "id"
-    )
-    say("price created", `${price}: 15.00 BRL`)
-
-    doing("checkout session created")
-    const session = await api.post("/provider/checkout/sessions", {
-      mode: "payment",
-      line_items: [{ price, quantity: 2 }],
-      client_reference_id: order.reference
-    })
-    const sessionId = text(session, "id")
-    say("checkout session created", `${sessionId} for ${order.reference}: 2 × 15.00 BRL`)
-
-    doing("paid on the provider's page")
-    const paid = await fetch(text(session, "url"), {
-      method: "POST",
-      headers: { "content-type": "application/x-www-form-urlencoded" },
-      body: "action=pay",
-      redirect: "manual"
-    })
-    if (paid.status !== 303) {
-      fail(`the page answered ${paid.status}`)
-    }
-    say("paid on the provider's page", "the payer's browser returns; that alone confirms nothing")
-
-    doing("checkout.completed delivered")
-    const completed = await consumer.event("checkout.completed")
-    if (completed.event.type !== "checkout.completed") {
-      return fail("another type came")
-    }
-    const { data } = completed.event
-    if (data.session_id !== sessionId || data.payment_status !== "paid" || data.price_ids?.includes(price) !== true) {
-      fail(`it does not match the session: ${JSON.stringify(data)}`)
-    }
-    say("checkout.completed delivered", "signature, time, version, organization and environment verified")
-
-    doing("payment.succeeded delivered")
-    const succeeded = await consumer.event("payment.succeeded")
-    if (succeeded.event.type !== "payment.succeeded") {
-      return fail("another type came")
-    }
-    const payment = succeeded.event.data
-    say("payment.succeeded delivered", `${payment.payment_id}: ${payment.amount_received} ${payment.currency}`)
-
-    doing("order matched")
-    const confirmed = await api.get(`/provider/checkout/sessions/${sessionId}`)
-    const matches =
-      confirmed["status"] === "complete" &&
-      confirmed["payment_status"] === "paid" &&
-      confirmed["client_reference_id"] === order.reference &&
-      confirmed["payment_intent"] === payment.payment_id &&
-      payment.amount_received === order.amount &&
-      payment.currency === order.currency
-    if (!matches) {
-      fail("order, payment, amount or currency differ")
-    }
-    say("order matched", `${order.reference}: payment, amount and currency agree`)
-
-    doing("deliveries recorded")
-    const deliveries = await until("the record of both deliveries", async () => {
-      const all = list(await api.get(`/integrations/endpoints/${text(endpoint, "id")}/deliveries`))
-      return all.length === 2 && all.every(({ state }) => state === "delivered") ? all : undefined
-    })
-    const known = new Set([completed.deliveryId, succeeded.deliveryId])
-    if (!deliveries.every((delivery) => known.has(text(delivery, "id")))) {
-      fail("the history shows other deliveries than the consumer received")
-    }
-    say("deliveries recorded", "the API shows both as delivered")
+    const { endpointId, signingSecret } = await registerDestination(api, consumer.url)
+    secret = signingSecret
+    const price = await createPrice(api)
+    const { sessionId, url } = await createSession(api, price)
+    await pay(url)
+    const { deliveryIds, payment } = await receiveEvents(consumer, sessionId, price)
+    await matchOrder(api, sessionId, payment)
+    await compareDeliveries(api, endpointId, deliveryIds)
   } finally {
     consumer.server.closeAllConnections()
     consumer.server.close()

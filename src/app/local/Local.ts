@@ -188,6 +188,43 @@ const oauthClientIds = (
   }
 }
 
+/** Starts PostgreSQL in the data directory, until the scope ends. */
+const startDatabase = (directory: string) => {
+  showStep(`Starting PostgreSQL in ${directory}`)
+  return Effect.promise(() => import("../../platform/storage/EmbeddedPostgres.ts")).pipe(
+    Effect.flatMap(({ startEmbeddedPostgres }) => startEmbeddedPostgres({ directory })),
+    Effect.map(({ url }) => url),
+    Effect.mapError((cause) => new LocalDefaultsFailed({ message: cause.message, cause }))
+  )
+}
+
+const localMasterKeys = ({ masterKey }: typeof LocalSecrets.Type): readonly [MasterKey] => [
+  { id: "local", key: Redacted.make(new Uint8Array(Buffer.from(masterKey, "base64"))) }
+]
+
+/** The provider's settings. Checkout pages lead back to the service's own ones by default. */
+const providerOptions = (
+  { checkoutCancelUrl, checkoutSuccessUrl, provider }: SettingsShape,
+  emulator: Option.Option<Emulator>,
+  credentials: Option.Option<ProviderCredentials>,
+  baseUrl: string
+): ServiceOptions["provider"] => ({
+  timeout: provider.timeout,
+  concurrencyPerAccount: provider.concurrencyPerAccount,
+  sandbox: Option.orElse(provider.sandbox, () => credentials),
+  production: provider.production,
+  oauthClientIds: oauthClientIds(provider, emulator),
+  apiUrl: Option.orElse(
+    Option.map(emulator, ({ url }) => new URL(url)),
+    () => provider.apiUrl
+  ),
+  checkoutSuccessUrl: Option.getOrElse(
+    checkoutSuccessUrl,
+    () => `${baseUrl}${checkoutReturnPaths.success}?session_id={CHECKOUT_SESSION_ID}`
+  ),
+  checkoutCancelUrl: Option.getOrElse(checkoutCancelUrl, () => `${baseUrl}${checkoutReturnPaths.cancel}`)
+})
+
 /** Completes the settings. Everything it starts ends with the scope. */
 export const completeSettings = (
   settings: SettingsShape
@@ -196,35 +233,19 @@ export const completeSettings = (
     const directory = resolve(settings.dataDirectory)
     const port = settings.port === 0 ? yield* portOn(settings.host) : settings.port
     const baseUrl = Option.getOrElse(settings.publicUrl, () => urlOf(settings.host, port))
-    const needsEmulator = settings.mode === "local" && Option.isNone(settings.provider.sandbox)
-    const needsFiles = settings.mode === "local"
-    if (needsFiles) {
-      yield* createDataDirectory(directory)
-    }
+    const isLocal = settings.mode === "local"
+    if (isLocal) yield* createDataDirectory(directory)
     const databaseUrl = yield* Option.match(settings.databaseUrl, {
       onSome: Effect.succeed,
-      onNone: () => {
-        showStep(`Starting PostgreSQL in ${join(directory, "postgres")}`)
-        return Effect.promise(() => import("../../platform/storage/EmbeddedPostgres.ts")).pipe(
-          Effect.flatMap(({ startEmbeddedPostgres }) =>
-            startEmbeddedPostgres({ directory: join(directory, "postgres") })
-          ),
-          Effect.map(({ url }) => url),
-          Effect.mapError((cause) => new LocalDefaultsFailed({ message: cause.message, cause }))
-        )
-      }
+      onNone: () => startDatabase(join(directory, "postgres"))
     })
-    const secrets = needsFiles ? Option.some(yield* localSecrets(localSecretsPath(settings))) : Option.none()
-    if (needsEmulator) showStep("Starting the local payment provider")
-    const emulator =
-      needsEmulator && Option.isSome(secrets)
-        ? Option.some(yield* startEmulator(directory, settings.provider, secrets.value))
-        : Option.none<Emulator>()
-    const masterKeys = Option.orElse(settings.masterKeys, () =>
-      Option.map(secrets, ({ masterKey }): readonly [MasterKey] => [
-        { id: "local", key: Redacted.make(new Uint8Array(Buffer.from(masterKey, "base64"))) }
-      ])
+    const secrets = isLocal ? Option.some(yield* localSecrets(localSecretsPath(settings))) : Option.none()
+    const emulatorSecrets = Option.isNone(settings.provider.sandbox) ? secrets : Option.none()
+    if (Option.isSome(emulatorSecrets)) showStep("Starting the local payment provider")
+    const emulator = yield* Effect.transposeMapOption(emulatorSecrets, (known) =>
+      startEmulator(directory, settings.provider, known)
     )
+    const masterKeys = Option.orElse(settings.masterKeys, () => Option.map(secrets, localMasterKeys))
     if (Option.isNone(masterKeys)) {
       return yield* new LocalDefaultsFailed({ message: "MASTER_KEYS: is required" })
     }
@@ -239,27 +260,7 @@ export const completeSettings = (
         ...(Option.isSome(settings.databaseReadUrl) ? { databaseReadUrl: settings.databaseReadUrl.value } : {}),
         masterKeys: masterKeys.value,
         ...(Option.isSome(settings.imageStore) ? { imageStore: settings.imageStore.value } : {}),
-        provider: {
-          timeout: settings.provider.timeout,
-          concurrencyPerAccount: settings.provider.concurrencyPerAccount,
-          sandbox: Option.orElse(settings.provider.sandbox, () =>
-            Option.map(Option.zipRight(emulator, secrets), emulatorCredentials)
-          ),
-          production: settings.provider.production,
-          oauthClientIds: oauthClientIds(settings.provider, emulator),
-          apiUrl: Option.orElse(
-            Option.map(emulator, ({ url }) => new URL(url)),
-            () => settings.provider.apiUrl
-          ),
-          checkoutSuccessUrl: Option.getOrElse(
-            settings.checkoutSuccessUrl,
-            () => `${baseUrl}${checkoutReturnPaths.success}?session_id={CHECKOUT_SESSION_ID}`
-          ),
-          checkoutCancelUrl: Option.getOrElse(
-            settings.checkoutCancelUrl,
-            () => `${baseUrl}${checkoutReturnPaths.cancel}`
-          )
-        }
+        provider: providerOptions(settings, emulator, Option.map(emulatorSecrets, emulatorCredentials), baseUrl)
       }
     }
   })

@@ -47,32 +47,36 @@ interface Stored {
   readonly answer: Buffer | null
 }
 
+/**
+ * Claims the key if it is new, expired, free, or left by a try of the same request that died or whose outcome is
+ * open. Returns how many tries under it were refused; no row if the key is taken.
+ */
+const makeClaim = (sql: SqlClient.SqlClient) => {
+  const outlived = sql`k.created_at < now() - ${keepFor}::interval`
+  return ({ key, operation, tenant }: Keyed, requestHash: Buffer, lease: string) => sql<{
+    readonly refusals: number
+  }>`
+    INSERT INTO payments.idempotency_keys AS k
+      (organization_id, environment, key, operation, request_hash, lease, locked_until)
+    VALUES (${tenant.organizationId}, ${tenant.environment}, ${key}, ${operation}, ${requestHash}, ${lease},
+      now() + ${Duration.toMillis(leaseFor)} * interval '1 millisecond')
+    ON CONFLICT (organization_id, environment, key) DO UPDATE SET
+      operation = excluded.operation, request_hash = excluded.request_hash, lease = excluded.lease,
+      locked_until = excluded.locked_until, status = NULL, answer = NULL, master_key_id = NULL,
+      created_at = now(), free = false, uncertain = NOT (${outlived} OR k.free),
+      refusals = CASE WHEN ${outlived} THEN 0 ELSE k.refusals END
+    WHERE ${outlived}
+      OR (k.locked_until < now()
+        AND (k.free OR (k.operation = excluded.operation AND k.request_hash = excluded.request_hash)))
+    RETURNING refusals`
+}
+
 /** The statements on idempotency keys. A try holds its key by a lease until an answer is stored. */
 const makeRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const ofKey = ({ key, tenant }: Keyed) => sql`${ofTenant(sql, tenant)} AND key = ${key}`
-  const outlived = sql`k.created_at < now() - ${keepFor}::interval`
 
   return {
-    /**
-     * Claims the key if it is new, expired, free, or left by a try of the same request that died or whose outcome is
-     * open. Returns how many tries under it were refused; no row if the key is taken.
-     */
-    claim: ({ key, operation, tenant }: Keyed, requestHash: Buffer, lease: string) => sql<{
-      readonly refusals: number
-    }>`
-      INSERT INTO payments.idempotency_keys AS k
-        (organization_id, environment, key, operation, request_hash, lease, locked_until)
-      VALUES (${tenant.organizationId}, ${tenant.environment}, ${key}, ${operation}, ${requestHash}, ${lease},
-        now() + ${Duration.toMillis(leaseFor)} * interval '1 millisecond')
-      ON CONFLICT (organization_id, environment, key) DO UPDATE SET
-        operation = excluded.operation, request_hash = excluded.request_hash, lease = excluded.lease,
-        locked_until = excluded.locked_until, status = NULL, answer = NULL, master_key_id = NULL,
-        created_at = now(), free = false, uncertain = NOT (${outlived} OR k.free),
-        refusals = CASE WHEN ${outlived} THEN 0 ELSE k.refusals END
-      WHERE ${outlived}
-        OR (k.locked_until < now()
-          AND (k.free OR (k.operation = excluded.operation AND k.request_hash = excluded.request_hash)))
-      RETURNING refusals`,
+    claim: makeClaim(sql),
 
     find: (keyed: Keyed) => sql<Stored>`
       SELECT operation, request_hash AS "requestHash", status, master_key_id AS "masterKeyId", answer

@@ -122,26 +122,9 @@ const askProgress = (replica: SqlClient.SqlClient, position: Position) =>
     })
   )
 
-const makePreferring = (primary: SqlClient.SqlClient, replica: SqlClient.SqlClient): ReadReplica["Type"] => {
-  /** While the replica works, all reads use it; otherwise one read at a time tries it, after a pause. */
+/** Whether reads use the replica: all do while it works, otherwise one at a time tries it, after a pause. */
+const makeUse = () => {
   const state = { works: true, isTried: false, restsUntil: Number.NEGATIVE_INFINITY }
-
-  const onReplica = <A, E, R>(read: Effect.Effect<A, E, R>) =>
-    Effect.flatMap(askPosition(primary), ([position]) =>
-      position === undefined
-        ? new NotOnReplica({ why: "unsuitable", reason: "the primary did not report its position" })
-        : askProgress(replica, position).pipe(
-            Effect.zipRight(
-              Effect.mapError(read, (error) =>
-                isReplicas(error) ? new NotOnReplica({ why: "away", reason: error }) : new ReadFailed(error)
-              )
-            ),
-            withSqlErrors(replica),
-            Effect.mapError((error) =>
-              error instanceof SqlError.SqlError ? new NotOnReplica({ why: "away", reason: error }) : error
-            )
-          )
-    )
 
   const rest = ({ reason, why }: NotOnReplica) =>
     Effect.flatMap(monotonicMillis, (now) => {
@@ -166,6 +149,32 @@ const makePreferring = (primary: SqlClient.SqlClient, replica: SqlClient.SqlClie
     return true
   })
 
+  const endTry = Effect.sync(() => {
+    state.isTried = false
+  })
+  return { rest, back, mayTry, endTry }
+}
+
+const makePreferring = (primary: SqlClient.SqlClient, replica: SqlClient.SqlClient): ReadReplica["Type"] => {
+  const { back, endTry, mayTry, rest } = makeUse()
+
+  const onReplica = <A, E, R>(read: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(askPosition(primary), ([position]) =>
+      position === undefined
+        ? new NotOnReplica({ why: "unsuitable", reason: "the primary did not report its position" })
+        : askProgress(replica, position).pipe(
+            Effect.zipRight(
+              Effect.mapError(read, (error) =>
+                isReplicas(error) ? new NotOnReplica({ why: "away", reason: error }) : new ReadFailed(error)
+              )
+            ),
+            withSqlErrors(replica),
+            Effect.mapError((error) =>
+              error instanceof SqlError.SqlError ? new NotOnReplica({ why: "away", reason: error }) : error
+            )
+          )
+    )
+
   const prefer = <A, E, R>(read: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
     Effect.withFiberRuntime((fiber) => {
       // Part of a transaction, whose changes the read must see
@@ -180,11 +189,7 @@ const makePreferring = (primary: SqlClient.SqlClient, replica: SqlClient.SqlClie
               if (error instanceof ReadFailed) return Effect.zipRight(back, Effect.fail(error.error))
               return error instanceof NotOnReplica ? Effect.zipRight(rest(error), restore(read)) : Effect.fail(error)
             }),
-            Effect.ensuring(
-              Effect.sync(() => {
-                state.isTried = false
-              })
-            )
+            Effect.ensuring(endTry)
           )
         })
       )

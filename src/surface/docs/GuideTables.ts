@@ -6,8 +6,8 @@ import { exporterRows } from "../../platform/settings/ExportSettings.ts"
 import { packageRoot } from "../../platform/settings/PackageFolders.ts"
 import type { SettingRow } from "../../platform/settings/Setting.ts"
 import { errorTable } from "./ErrorReference.ts"
-import { withGenerated } from "./GuidePages.ts"
 import { guideFile } from "./Guides.ts"
+import { withGenerated } from "./Markdown.ts"
 
 /** The reference of attempts' error codes for integrators (contract 9.8): what each means, and what to do. */
 

@@ -152,34 +152,41 @@ interface Served {
   readonly startedAt: number
 }
 
+const startSpan = (
+  { continuesTraceOf, tracer }: RequestTelemetryOptions,
+  request: RequestHead,
+  { facts, method, requestId, route }: Served
+) => {
+  const name = route === undefined ? method : `${method} ${route}`
+  const caller = spanOfTraceparent(headerOf(request, "traceparent"))
+  const parent = Option.isSome(caller) && continuesTraceOf(request) ? caller : Option.none()
+  const links = Option.isNone(parent) && Option.isSome(caller) ? [linkTo(caller.value)] : []
+  const span = tracer.span(name, parent, Context.empty(), links, nanoseconds(), "server")
+  facts.span = span
+  if (span.sampled) describe(span, request, { method, requestId, route })
+  return span
+}
+
+const endSpan = (span: Tracer.Span, status: number) => {
+  span.attribute("http.response.status_code", status)
+  if (isFailure(status)) span.attribute("error.type", String(status))
+  // A refusal is not a failure of the service
+  span.end(nanoseconds(), isFailure(status) ? failedWith(`HTTP ${status}`) : Outcome.void)
+}
+
 /**
  * Runs requests and reports them to operators. If there is no tracer, or the request is not sampled, it runs without
  * child spans: most of a tracer's cost would go into spans that nobody sees.
  */
-const requestTelemetry = ({ continuesTraceOf, lines, metrics, tracer }: RequestTelemetryOptions) => {
-  const traces = tracer !== discardingTracer
+const requestTelemetry = (options: RequestTelemetryOptions) => {
+  const { lines, metrics } = options
+  const traces = options.tracer !== discardingTracer
   const logs = lines?.requests === true && (["DEBUG", "INFO", "WARN", "ERROR"] as const).some(lines.writes)
-  const startSpan = (request: RequestHead, { facts, method, requestId, route }: Served) => {
-    const name = route === undefined ? method : `${method} ${route}`
-    const caller = spanOfTraceparent(headerOf(request, "traceparent"))
-    const parent = Option.isSome(caller) && continuesTraceOf(request) ? caller : Option.none()
-    const links = Option.isNone(parent) && Option.isSome(caller) ? [linkTo(caller.value)] : []
-    const span = tracer.span(name, parent, Context.empty(), links, nanoseconds(), "server")
-    facts.span = span
-    if (span.sampled) describe(span, request, { method, requestId, route })
-    return span
-  }
-
   const tell = (served: Served, exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>) => {
     const { facts, method, route, startedAt } = served
     const status = statusOf(exit)
     const millis = performance.now() - startedAt
-    if (facts.span?.sampled === true) {
-      facts.span.attribute("http.response.status_code", status)
-      if (isFailure(status)) facts.span.attribute("error.type", String(status))
-      // A refusal is not a failure of the service
-      facts.span.end(nanoseconds(), isFailure(status) ? failedWith(`HTTP ${status}`) : Outcome.void)
-    }
+    if (facts.span?.sampled === true) endSpan(facts.span, status)
     metrics?.record("http.server.request.duration", millis / 1000, [
       method,
       "http",
@@ -202,7 +209,7 @@ const requestTelemetry = ({ continuesTraceOf, lines, metrics, tracer }: RequestT
       const method = methods.has(request.method) ? request.method : "_OTHER"
       const served: Served = { method, route, requestId, facts, startedAt: performance.now() }
       const quiet = route !== undefined && quietRoutes.has(route)
-      const span = traces && !quiet ? startSpan(request, served) : null
+      const span = traces && !quiet ? startSpan(options, request, served) : null
       const running = span?.sampled === true ? Effect.zipRight(traced, Effect.withParentSpan(app, span)) : app
       // The server runs requests uninterruptibly around their handlers: nothing is lost between a handler and this
       return Effect.matchCauseEffect(running, {

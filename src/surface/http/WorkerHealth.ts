@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { SqlClient } from "@effect/sql"
 import { Data, Effect, Exit, Layer, Runtime } from "effect"
@@ -58,6 +58,48 @@ const answer = (response: ServerResponse, status: number, body: Readonly<Record<
     .end(text)
 }
 
+const makeListener = (
+  runtime: Runtime.Runtime<never>,
+  checks: ReadonlyMap<string, Effect.Effect<Health>>
+): RequestListener => {
+  const run = Runtime.runCallback(runtime)
+  return ({ method, url = "" }, response) => {
+    const check = checks.get(url.replace(/\?.*/s, ""))
+    if (check === undefined) return answer(response, 404, { status: "not_found" })
+    if (method !== "GET" && method !== "HEAD") return answer(response, 405, { status: "method_not_allowed" })
+    run(check, {
+      onExit: (exit) =>
+        Exit.match(exit, {
+          onSuccess: ({ body, status }) => answer(response, status, body),
+          onFailure: () => answer(response, 503, { status: "not_ready", reason: "the check has failed" })
+        })
+    })
+  }
+}
+
+const makeServer = (listener: RequestListener): Server => {
+  const server = createServer(
+    {
+      maxHeaderSize: maxHeadBytes,
+      headersTimeout: requestTimeout,
+      requestTimeout,
+      connectionsCheckingInterval: 1000,
+      requireHostHeader: false
+    },
+    listener
+  )
+  const open = new Set<Socket>()
+  server.setTimeout(requestTimeout)
+  server.on("connection", (socket) => {
+    const [oldest] = open
+    if (open.size >= connectionLimit) oldest?.destroy()
+    open.add(socket)
+    socket.on("error", () => {})
+    socket.on("close", () => open.delete(socket))
+  })
+  return server.on("clientError", (_error, socket) => socket.destroy())
+}
+
 /** Until the scope ends, which is after the worker's: it answers until the last attempt has ended. */
 export const workerHealthLayer = ({
   host,
@@ -71,57 +113,18 @@ export const workerHealthLayer = ({
       const { state } = yield* WorkerLife
       const database = yield* makeReadiness({ session: true })
       const runtime = yield* Effect.runtime<never>()
-      const healthOf = (path: string): Effect.Effect<Health> | undefined => {
-        if (path === "/health/live") return Effect.sync(() => live(state()))
-        return path === "/health/ready" ? Effect.suspend(() => ready(state(), database)) : undefined
-      }
-      const serve = ({ method, url = "" }: IncomingMessage, response: ServerResponse): void => {
-        const health = healthOf(url.replace(/\?.*/s, ""))
-        if (health === undefined) {
-          answer(response, 404, { status: "not_found" })
-          return
-        }
-        if (method !== "GET" && method !== "HEAD") {
-          answer(response, 405, { status: "method_not_allowed" })
-          return
-        }
-        Runtime.runCallback(runtime)(health, {
-          onExit: (exit) =>
-            Exit.match(exit, {
-              onSuccess: ({ body, status }) => answer(response, status, body),
-              onFailure: () => answer(response, 503, { status: "not_ready", reason: "the check has failed" })
-            })
-        })
-      }
+      const checks = new Map([
+        ["/health/live", Effect.sync(() => live(state()))],
+        ["/health/ready", Effect.suspend(() => ready(state(), database))]
+      ])
       const server = yield* Effect.acquireRelease(
-        Effect.sync(() =>
-          createServer(
-            {
-              maxHeaderSize: maxHeadBytes,
-              headersTimeout: requestTimeout,
-              requestTimeout,
-              connectionsCheckingInterval: 1000,
-              requireHostHeader: false
-            },
-            serve
-          )
-        ),
+        Effect.sync(() => makeServer(makeListener(runtime, checks))),
         (server) =>
           Effect.sync(() => {
             server.close()
             server.closeAllConnections()
           })
       )
-      const open = new Set<Socket>()
-      server.setTimeout(requestTimeout)
-      server.on("connection", (socket) => {
-        const [oldest] = open
-        if (open.size >= connectionLimit) oldest?.destroy()
-        open.add(socket)
-        socket.on("error", () => {})
-        socket.on("close", () => open.delete(socket))
-      })
-      server.on("clientError", (_error, socket) => socket.destroy())
       yield* Effect.async<void, ServeError>((resume) => {
         const failed = (cause: unknown) => resume(new ServeError({ cause }))
         server.once("error", failed).listen(port, host, () => {

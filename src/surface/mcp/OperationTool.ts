@@ -7,7 +7,7 @@ import { Principal, type PrincipalShape } from "../../identity/Principal.ts"
 import { Accounts } from "../../payments/Accounts.ts"
 import { Provider } from "../../payments/Provider.ts"
 import { unsupportedOperations } from "../../payments/UnsupportedOperations.ts"
-import { isApiError } from "../../platform/errors/Errors.ts"
+import { type ApiError, isApiError } from "../../platform/errors/Errors.ts"
 import { canonical, Idempotency } from "../../platform/kit/Idempotency.ts"
 import { KeyedHash } from "../../platform/kit/KeyedHash.ts"
 import { IdempotencyKey, optional } from "../../platform/kit/Request.ts"
@@ -193,90 +193,97 @@ const maxPassedOver = 10
 export const derivedKey = (
   keyedHash: KeyedHash["Type"],
   { author }: Pick<PrincipalShape, "author">,
-  tool: string,
-  args: Fields,
-  passedOver: number
+  { args, passedOver, tool }: { readonly tool: string; readonly args: Fields; readonly passedOver: number }
 ): string =>
   `mcp_${keyedHash(hash("sha256", JSON.stringify([author.kind, author.id, tool, canonical(args), passedOver]))).toString("base64url")}`
 
+type Services = Context.Context<Exclude<OperationContext, Principal> | KeyedHash>
+
+type Call = (principal: PrincipalShape, args: Fields, key: unknown) => Effect.Effect<unknown, ApiError>
+
+/** Runs an operation with a call's arguments, which the schemas of its own request have decoded. */
+const makeCall =
+  (
+    services: Services,
+    run: Operation,
+    { idName, ids, query }: { readonly idName: string; readonly ids: Fields; readonly query: Fields }
+  ): Call =>
+  (principal, { idempotencyKey: _, ...fields }, key) => {
+    const pick = (isMeant: (name: string) => boolean) =>
+      Object.fromEntries(Object.entries(fields).filter(([name]) => isMeant(name)))
+    const isId = (name: string) => Object.hasOwn(ids, name)
+    const isParameter = (name: string) => Object.hasOwn(query, name)
+    const pathIds = Object.entries(pick(isId)).map(([name, value]) => [name === idName ? "id" : name, value])
+    const request = {
+      path: { organizationId: principal.organizationId, ...Object.fromEntries(pathIds) },
+      urlParams: pick(isParameter),
+      payload: pick((name) => !isId(name) && !isParameter(name)),
+      headers: { "idempotency-key": key }
+    }
+    return run(request as never).pipe(
+      Effect.provide(services),
+      Effect.provideService(Principal, principal),
+      // The API as a whole declares the platform's decode error, which no handler raises
+      Effect.catchAll((error) => (isApiError(error) ? Effect.fail(error) : Effect.die(error)))
+    )
+  }
+
+/**
+ * Calls under derived keys. Starts with the last stored key. The refusals before it are older: starting with the first
+ * key would repeat the operation as soon as that key expires.
+ */
+const makeRepeatable = (services: Services, tool: string, call: Call) => {
+  const keyOf = (principal: PrincipalShape, args: Fields, passedOver: number) =>
+    derivedKey(Context.get(services, KeyedHash), principal, { tool, args, passedOver })
+  const callFrom = (principal: PrincipalShape, args: Fields, passedOver: number): ReturnType<Call> =>
+    Effect.flatMap(call(principal, args, keyOf(principal, args, passedOver)), (result) =>
+      HttpServerResponse.isServerResponse(result) && result.status >= 400 && passedOver < maxPassedOver
+        ? callFrom(principal, args, passedOver + 1)
+        : Effect.succeed(result)
+    )
+  return (principal: PrincipalShape, args: Fields) => {
+    const keys = Array.from({ length: maxPassedOver + 1 }, (_, passedOver) => keyOf(principal, args, passedOver))
+    return Effect.flatMap(Context.get(services, Idempotency).kept(principal, keys), (kept) => {
+      const last = keys.findLastIndex((key) => kept.has(key))
+      return callFrom(principal, args, Math.max(0, last))
+    })
+  }
+}
+
+const annotationsOf = (
+  { method }: Declared["endpoint"],
+  { destructive = false, idempotent, openWorld: openWorldHint = true, reads, repeats }: OperationToolOptions
+): ToolAnnotations =>
+  (reads ?? method === "GET")
+    ? { readOnlyHint: true, openWorldHint }
+    : {
+        readOnlyHint: false,
+        destructiveHint: destructive,
+        idempotentHint: idempotent ?? repeats === "derived",
+        openWorldHint
+      }
+
 const operationTool =
-  (services: Context.Context<Exclude<OperationContext, Principal> | KeyedHash>) =>
+  (services: Services) =>
   (group: string, operation: string, run: Operation, options: OperationToolOptions): Tool => {
-    const keyedHash = Context.get(services, KeyedHash)
-    const { destructive = false, idName = "id", name, openWorld: openWorldHint = true, repeats = "new" } = options
+    const { idName = "id", name, repeats = "new" } = options
     const { description, endpoint, permission, title: summary } = declarationOf(group, operation)
     const advice = options.advice ?? (isPage(endpoint) ? nextPage : "")
     const title = options.title ?? summary
-    const reads = options.reads ?? endpoint.method === "GET"
     const resource = isProviders(endpoint) ? resourceOf(group, operation) : undefined
     const outputSchema = isProviders(endpoint) ? answerSchema(resource, isPage(endpoint)) : undefined
     const isList = isProviders(endpoint) && isPage(endpoint)
     const known = resource && SchemaAST.getPropertySignatures(resource.schema.ast).map((field) => field.name)
     const query = queryFields(endpoint)
     const ids = idFields(endpoint, idName)
-    const annotations: ToolAnnotations = reads
-      ? { readOnlyHint: true, openWorldHint }
-      : {
-          readOnlyHint: false,
-          destructiveHint: destructive,
-          idempotentHint: options.idempotent ?? repeats === "derived",
-          openWorldHint
-        }
-    const call = (principal: PrincipalShape, { idempotencyKey: _, ...fields }: Fields, key: unknown) => {
-      const pick = (isMeant: (name: string) => boolean) =>
-        Object.fromEntries(Object.entries(fields).filter(([name]) => isMeant(name)))
-      const isId = (name: string) => Object.hasOwn(ids, name)
-      const isParameter = (name: string) => Object.hasOwn(query, name)
-      // The arguments were decoded by the schemas of the operation's own request
-      const request = {
-        path: {
-          organizationId: principal.organizationId,
-          ...Object.fromEntries(
-            Object.entries(pick(isId)).map(([name, value]) => [name === idName ? "id" : name, value])
-          )
-        },
-        urlParams: pick(isParameter),
-        payload: pick((name) => !isId(name) && !isParameter(name)),
-        headers: { "idempotency-key": key }
-      }
-      return run(request as never).pipe(
-        Effect.provide(services),
-        Effect.provideService(Principal, principal),
-        // The API as a whole declares the platform's decode error, which no handler raises
-        Effect.catchAll((error) => (isApiError(error) ? Effect.fail(error) : Effect.die(error)))
-      )
-    }
-    const callOnce = (principal: PrincipalShape, args: Fields, passedOver: number): ReturnType<typeof call> =>
-      Effect.flatMap(call(principal, args, derivedKey(keyedHash, principal, name, args, passedOver)), (result) =>
-        HttpServerResponse.isServerResponse(result) && result.status >= 400 && passedOver < maxPassedOver
-          ? callOnce(principal, args, passedOver + 1)
-          : Effect.succeed(result)
-      )
-    /**
-     * Starts with the last stored key. The refusals before it are older: starting with the first key would repeat the
-     * operation as soon as that key expires.
-     */
-    const callFromLast = (principal: PrincipalShape, args: Fields) => {
-      const keys = Array.from({ length: maxPassedOver + 1 }, (_, passedOver) =>
-        derivedKey(keyedHash, principal, name, args, passedOver)
-      )
-      return Effect.flatMap(Context.get(services, Idempotency).kept(principal, keys), (kept) =>
-        callOnce(
-          principal,
-          args,
-          Math.max(
-            0,
-            keys.findLastIndex((key) => kept.has(key))
-          )
-        )
-      )
-    }
+    const call = makeCall(services, run, { idName, ids, query })
+    const callRepeatable = makeRepeatable(services, name, call)
     return makeTool({
       name,
       title,
       description: [`${title}.`, options.description ?? description, advice].filter((said) => said !== "").join(" "),
       permission,
-      annotations,
+      annotations: annotationsOf(endpoint, options),
       input: inputOf(
         Option.orElse(Option.fromNullable(options.body), () => endpoint.payloadSchema),
         { ...ids, ...query, ...(isList ? full : {}) },
@@ -286,7 +293,7 @@ const operationTool =
       ...(outputSchema === undefined ? {} : { outputSchema }),
       run: (principal, { full, ...args }) =>
         args["idempotencyKey"] === undefined && repeats === "derived"
-          ? callFromLast(principal, args)
+          ? callRepeatable(principal, args)
           : Effect.map(call(principal, args, args["idempotencyKey"]), (answer) =>
               isList && full !== true ? compactPage(answer, known) : answer
             )

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
-import { addSections, emptyIndex, guidePaths, search } from "../../../src/surface/docs/GuidePages.ts"
+import { guidePaths } from "../../../src/surface/docs/GuidePages.ts"
+import { addSections, emptyIndex, search } from "../../../src/surface/docs/GuideSearch.ts"
 import { guideNames } from "../../../src/surface/docs/Guides.ts"
 import { plainText, renderSections } from "../../../src/surface/docs/Markdown.ts"
 import { onService, onSharedService, TestService } from "../../harness/TestService.ts"

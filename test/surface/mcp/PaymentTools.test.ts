@@ -247,9 +247,7 @@ onSharedService("the tools for payments", (it) => {
     const firstKey = derivedKey(
       Context.get(service.services, KeyedHash),
       { author: { kind: "api_key", id } },
-      "create_product",
-      product,
-      0
+      { tool: "create_product", args: product, passedOver: 0 }
     )
     yield* Context.get(service.services, Idempotency)
       .run(

@@ -1,6 +1,7 @@
 import { readdir } from "node:fs/promises"
 import { basename } from "node:path"
 import { fileURLToPath } from "node:url"
+import type { OutputFile, Plugin } from "esbuild"
 
 /** Bundles the console's sources for browsers. The bundler is a development dependency, loaded only if it is needed. */
 
@@ -58,10 +59,50 @@ const importsOf = (outputs: Readonly<Record<string, Output>>, start: string): Re
   return [...found]
 }
 
+/** One stylesheet of all, in the order that they need. */
+const allStyles = (styles: URL): Plugin => ({
+  name: "all-styles",
+  setup: ({ onLoad, onResolve }) => {
+    onResolve({ filter: /^all-styles$/ }, () => ({ path: "all-styles", namespace: "all-styles" }))
+    onLoad({ filter: /.*/, namespace: "all-styles" }, async () => ({
+      contents: await stylesIn(styles),
+      loader: "css",
+      resolveDir: fileURLToPath(styles)
+    }))
+  }
+})
+
+/** The parts of the page by their roles, from what the bundler wrote. */
+const bundleOf = (outputs: Readonly<Record<string, Output>>, files: ReadonlyArray<OutputFile>): Bundle => {
+  const made = (entryPoint: string): string => {
+    const [path] = Object.entries(outputs).find(([, output]) => output.entryPoint === entryPoint) ?? []
+    if (path === undefined) throw new Error(`The bundler made nothing of ${entryPoint}`)
+    return path
+  }
+  const script = made("main.tsx")
+  return {
+    theme: basename(made("theme.ts")),
+    script: basename(script),
+    imports: importsOf(outputs, script).map((path) => basename(path)),
+    style: basename(made("all-styles:all-styles")),
+    files: files.map(({ contents, path }) => ({
+      name: basename(path),
+      contentType: contentTypeOf(path),
+      body: contents
+    })),
+    pages: Object.fromEntries(
+      Object.entries(outputs).flatMap(([path, { entryPoint }]) =>
+        entryPoint?.startsWith("pages/") === true
+          ? [[entryPoint, [path, ...importsOf(outputs, path)].map((name) => basename(name))]]
+          : []
+      )
+    )
+  }
+}
+
 /** Bundles the console's sources in a folder. */
 export const bundle = async (sources: URL): Promise<Bundle> => {
   const { build, stop } = await import("esbuild")
-  const styles = new URL("styles/", sources)
   const common = {
     absWorkingDir: fileURLToPath(sources),
     outdir: "assets",
@@ -76,25 +117,13 @@ export const bundle = async (sources: URL): Promise<Bundle> => {
     logLevel: "silent"
   } as const
   try {
-    const { metafile, outputFiles } = await build({
+    const modules = await build({
       ...common,
       entryPoints: [
         { in: "main.tsx", out: "main" },
         { in: "all-styles", out: "app" }
       ],
-      plugins: [
-        {
-          name: "all-styles",
-          setup: ({ onLoad, onResolve }) => {
-            onResolve({ filter: /^all-styles$/ }, () => ({ path: "all-styles", namespace: "all-styles" }))
-            onLoad({ filter: /.*/, namespace: "all-styles" }, async () => ({
-              contents: await stylesIn(styles),
-              loader: "css",
-              resolveDir: fileURLToPath(styles)
-            }))
-          }
-        }
-      ],
+      plugins: [allStyles(new URL("styles/", sources))],
       chunkNames: "part-[hash]",
       splitting: true,
       format: "esm",
@@ -103,31 +132,10 @@ export const bundle = async (sources: URL): Promise<Bundle> => {
     })
     // A classic script, which a page waits for, shares no chunks with the modules
     const classic = await build({ ...common, entryPoints: ["theme.ts"], format: "iife" })
-    const outputs: Readonly<Record<string, Output>> = { ...metafile.outputs, ...classic.metafile.outputs }
-    const made = (entryPoint: string): string => {
-      const [path] = Object.entries(outputs).find(([, output]) => output.entryPoint === entryPoint) ?? []
-      if (path === undefined) throw new Error(`The bundler made nothing of ${entryPoint}`)
-      return path
-    }
-    const script = made("main.tsx")
-    return {
-      theme: basename(made("theme.ts")),
-      script: basename(script),
-      imports: importsOf(outputs, script).map((path) => basename(path)),
-      style: basename(made("all-styles:all-styles")),
-      files: [...outputFiles, ...classic.outputFiles].map(({ contents, path }) => ({
-        name: basename(path),
-        contentType: contentTypeOf(path),
-        body: contents
-      })),
-      pages: Object.fromEntries(
-        Object.entries(outputs).flatMap(([path, { entryPoint }]) =>
-          entryPoint?.startsWith("pages/") === true
-            ? [[entryPoint, [path, ...importsOf(outputs, path)].map((name) => basename(name))]]
-            : []
-        )
-      )
-    }
+    return bundleOf({ ...modules.metafile.outputs, ...classic.metafile.outputs }, [
+      ...modules.outputFiles,
+      ...classic.outputFiles
+    ])
   } finally {
     // Otherwise the bundler's process runs for as long as this one
     await stop()
