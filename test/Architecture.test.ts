@@ -116,7 +116,7 @@ describe("the service's modules", () => {
     const fromOutside = modules
       .filter(({ path }) => !path.startsWith("emulator/"))
       .filter(({ imports }) => imports.some((edge) => edge.path.startsWith("emulator/")))
-    const allowed = /^app\/(local\/\w+\.ts$|cli\/Emulator\w*\.ts$|testing\/)/
+    const allowed = /^app\/(local\/\w+\.ts$|cli\/commands\/Emulator\.ts$|testing\/)/
     expect(fromOutside.map(({ path }) => path).filter((path) => !allowed.test(path))).toEqual([])
     const leaks = modules
       .filter(({ path }) => path.startsWith("emulator/"))
@@ -213,6 +213,13 @@ describe("the service's modules", () => {
         .map(([key]) => `${path}: ${key}`)
     )
     expect(strayed).toEqual([])
+  })
+
+  it("are at most 20 in a folder", () => {
+    const folders = modules.map(({ path }) => dirname(path))
+    const crowded = new Set(folders.filter((one) => folders.filter((folder) => folder === one).length > 20))
+    expect([...crowded]).toEqual([])
+    expect(new Set(folders).size).toBeGreaterThan(40)
   })
 
   it("are at most 600 lines long", () => {

@@ -68,9 +68,9 @@ export {
   type ProviderFailure
 } from "../payments/ProviderErrors.ts"
 export { type StripeProviderOptions, stripeProviderLayer } from "../payments/stripe/StripeProvider.ts"
-export { Cipher, DecryptionFailed, type Encrypted } from "../platform/kit/Cipher.ts"
+export { Cipher, DecryptionFailed, type Encrypted } from "../platform/kit/crypto/Cipher.ts"
+export { KeyedHash } from "../platform/kit/crypto/KeyedHash.ts"
 export type { Environment } from "../platform/kit/Environment.ts"
-export { KeyedHash } from "../platform/kit/KeyedHash.ts"
 export { SlowReads, type SlowReadsOptions } from "../platform/kit/SlowReads.ts"
 export type { MasterKey } from "../platform/settings/Settings.ts"
 export { version } from "../platform/settings/Version.ts"

@@ -12,8 +12,8 @@ import { defaultPageSize, pageOf } from "../platform/kit/Request.ts"
 import { ofTenant, type Tenant } from "../platform/kit/Tenant.ts"
 import { removeOld } from "../platform/storage/Batches.ts"
 import { boundedRead } from "../platform/storage/BoundedReads.ts"
-import { addDayOf } from "../platform/storage/DayPartitions.ts"
-import { addReceiptMonths, rareOutcomes, removeReceiptMonths } from "../platform/storage/ReceiptMonths.ts"
+import { addDayOf } from "../platform/storage/partitions/DayPartitions.ts"
+import { addReceiptMonths, rareOutcomes, removeReceiptMonths } from "../platform/storage/partitions/ReceiptMonths.ts"
 import type { Decision } from "./Decision.ts"
 import type {
   FindMissing,

@@ -6,7 +6,7 @@ import { type HandOff, type LeasedRow, leasedRows } from "../engine/queue/Enqueu
 import type { EventType } from "../events/Catalog.ts"
 import { recordDisconnection } from "../payments/DisconnectionStatement.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
-import { receiptMonths } from "../platform/storage/ReceiptMonths.ts"
+import { receiptMonths } from "../platform/storage/partitions/ReceiptMonths.ts"
 import { parametersOf } from "../platform/storage/Statements.ts"
 import { tenantVersion } from "./ContextStatement.ts"
 import type { Receipt, ReceiptOutcome, Unreadable } from "./Receipt.ts"

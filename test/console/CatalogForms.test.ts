@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Reader, type Written } from "../../src/console/components/Reader.ts"
+import { Reader, type Written } from "../../src/console/components/forms/Reader.ts"
 import {
   type CheckoutPage,
   type CheckoutPageDraft,
@@ -7,12 +7,26 @@ import {
   emptyCheckoutPage,
   newPage,
   pageChanges
-} from "../../src/console/pages/catalog/CheckoutPageDraft.ts"
-import { emptyItem, type ItemDraft, itemsIn } from "../../src/console/pages/catalog/ItemDraft.ts"
-import { emptyPrice, type PriceDraft, readPrice } from "../../src/console/pages/catalog/PriceDraft.ts"
-import { draftOf, emptyProduct, newProduct, productChanges } from "../../src/console/pages/catalog/ProductDraft.ts"
-import { emptyPromotion, type PromotionDraft, readPromotion } from "../../src/console/pages/catalog/PromotionDraft.ts"
-import { emptyQuestion, keyOf, type QuestionDraft, questionsIn } from "../../src/console/pages/catalog/QuestionDraft.ts"
+} from "../../src/console/pages/catalog/payment-links/CheckoutPageDraft.ts"
+import { emptyItem, type ItemDraft, itemsIn } from "../../src/console/pages/catalog/payment-links/ItemDraft.ts"
+import {
+  emptyQuestion,
+  keyOf,
+  type QuestionDraft,
+  questionsIn
+} from "../../src/console/pages/catalog/payment-links/QuestionDraft.ts"
+import { emptyPrice, type PriceDraft, readPrice } from "../../src/console/pages/catalog/prices/PriceDraft.ts"
+import {
+  draftOf,
+  emptyProduct,
+  newProduct,
+  productChanges
+} from "../../src/console/pages/catalog/products/ProductDraft.ts"
+import {
+  emptyPromotion,
+  type PromotionDraft,
+  readPromotion
+} from "../../src/console/pages/catalog/promotion-codes/PromotionDraft.ts"
 
 /** What a form sends, or the names of the fields that keep it from being sent. */
 const outcome = (written: Written<unknown>) =>

@@ -1,16 +1,16 @@
 import { describe, expect, it } from "@effect/vitest"
 import { FastCheck } from "effect"
-import { readCount, readPercentage } from "../../src/console/components/Reader.ts"
+import { readCount, readPercentage } from "../../src/console/components/forms/Reader.ts"
 import { currencyChoices } from "../../src/console/pages/catalog/Currencies.ts"
-import { imageProblem, isShown, linkedHost } from "../../src/console/pages/catalog/ImageRules.ts"
-import { priceLabel, priceWords, tiersOf, trialWords } from "../../src/console/pages/catalog/PriceWords.ts"
+import { priceLabel, priceWords, tiersOf, trialWords } from "../../src/console/pages/catalog/prices/PriceWords.ts"
+import { imageProblem, isShown, linkedHost } from "../../src/console/pages/catalog/products/ImageRules.ts"
 import {
   discountWords,
   durationWords,
   productsOf,
   redemptionWords,
   unusableBecause
-} from "../../src/console/pages/catalog/PromotionDraft.ts"
+} from "../../src/console/pages/catalog/promotion-codes/PromotionDraft.ts"
 
 const once = { currency: "brl", type: "one_time", billing_scheme: "per_unit", unit_amount: 2000, recurring: null }
 const every = (interval: string, interval_count = 1) => ({

@@ -7,7 +7,7 @@ import {
   stackedParts,
   ticksOf,
   valueScale
-} from "../../src/console/components/chartScales.ts"
+} from "../../src/console/components/charts/chartScales.ts"
 import { eventQuery } from "../../src/console/pages/events/eventFilters.ts"
 import {
   happenedAt,

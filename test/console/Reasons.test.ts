@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { ApiError, refusalOf } from "../../src/console/api/ApiError.ts"
-import { inWords, reasonFor } from "../../src/console/components/Reasons.ts"
+import { inWords, reasonFor } from "../../src/console/components/forms/Reasons.ts"
 
 const refused = (message: string, ...fields: ReadonlyArray<string>) =>
   new ApiError({ message, fields, status: 422, code: "validation_failed" })

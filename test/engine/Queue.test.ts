@@ -3,7 +3,7 @@ import { automaticDelays, jitter, maxAttempts, nextStep } from "../../src/engine
 import { Destinations } from "../../src/engine/attempts/Signing.ts"
 import { type ClaimedDelivery, queueStart } from "../../src/engine/queue/Claim.ts"
 import type { Queue } from "../../src/engine/queue/Queue.ts"
-import type { Cipher } from "../../src/platform/kit/Cipher.ts"
+import type { Cipher } from "../../src/platform/kit/crypto/Cipher.ts"
 import { queueAgain } from "../destinations/deliveries/StoredDeliveries.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { expect, layer } from "../harness/Tests.ts"

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { FastCheck, Redacted } from "effect"
 import { type FilterSubjects, passes, storeSubjects, subjectsFor } from "../../src/events/Filters.ts"
-import { KeyedHash } from "../../src/platform/kit/KeyedHash.ts"
+import { KeyedHash } from "../../src/platform/kit/crypto/KeyedHash.ts"
 
 const keyedHash = KeyedHash.under(Redacted.make("this installation's"))
 

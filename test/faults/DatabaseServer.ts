@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Exit, Redacted, Scope } from "effect"
-import { startEmbeddedPostgres } from "../../src/platform/storage/EmbeddedPostgres.ts"
+import { startEmbeddedPostgres } from "../../src/platform/storage/embedded/EmbeddedPostgres.ts"
 import { eventuallyDone } from "../harness/Eventually.ts"
 import { databasePid, isAlive } from "../process/ServiceProcess.ts"
 

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto"
 import { Effect, Option, Scope } from "effect"
 import { makeEmulator } from "../../src/emulator/Emulator.ts"
-import type { EmbeddedPostgresError } from "../../src/platform/storage/EmbeddedPostgres.ts"
+import type { EmbeddedPostgresError } from "../../src/platform/storage/embedded/EmbeddedPostgres.ts"
 import { ask } from "../harness/Connection.ts"
 import { type CuttingProxy, cuttingProxy } from "../harness/CuttingProxy.ts"
 import { eventually } from "../harness/Eventually.ts"

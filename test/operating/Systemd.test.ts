@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import { Duration } from "effect"
-import { serviceCommands } from "../../src/app/cli/Service.ts"
+import { serviceCommands } from "../../src/app/cli/commands/Service.ts"
 import { documentedInProduction, documentedSettings } from "../../src/surface/docs/GuideTables.ts"
 import { variables } from "./Kustomize.ts"
 

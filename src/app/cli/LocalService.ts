@@ -1,7 +1,7 @@
 import { dirname } from "node:path"
 import { Effect, Option, Redacted } from "effect"
 import type { ProviderCredentials, SettingsShape } from "../../platform/settings/Settings.ts"
-import { isLocked } from "../../platform/storage/DirectoryLock.ts"
+import { isLocked } from "../../platform/storage/embedded/DirectoryLock.ts"
 import { emulatorCredentials, LocalDefaultsFailed, localSecretsPath, readSecrets } from "../local/Local.ts"
 import { localFilePath, readLocalFile } from "../local/LocalOrganization.ts"
 

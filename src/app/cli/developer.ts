@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-import { listenCommands } from "./Listen.ts"
-import { mcpCommands } from "./Mcp.ts"
+import { listenCommands } from "./commands/Listen.ts"
+import { mcpCommands } from "./commands/Mcp.ts"
 import { runMain } from "./Program.ts"
 
 /** The command line for developers of integrations. A running service offers it as a separate archive. */

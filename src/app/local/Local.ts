@@ -6,8 +6,8 @@ import type { Emulator } from "../../emulator/Emulator.ts"
 import { hasErrorCode } from "../../platform/errors/ErrorCode.ts"
 import { checkoutReturnPaths } from "../../platform/settings/CheckoutReturnPaths.ts"
 import type { MasterKey, ProviderCredentials, SettingsShape } from "../../platform/settings/Settings.ts"
-import { tryLock } from "../../platform/storage/DirectoryLock.ts"
-import { freePort } from "../../platform/storage/FreePort.ts"
+import { tryLock } from "../../platform/storage/embedded/DirectoryLock.ts"
+import { freePort } from "../../platform/storage/embedded/FreePort.ts"
 import type { ServiceOptions } from "../Service.ts"
 import { showStep } from "./Progress.ts"
 
@@ -191,7 +191,7 @@ const oauthClientIds = (
 /** Starts PostgreSQL in the data directory, until the scope ends. */
 const startDatabase = (directory: string) => {
   showStep(`Starting PostgreSQL in ${directory}`)
-  return Effect.promise(() => import("../../platform/storage/EmbeddedPostgres.ts")).pipe(
+  return Effect.promise(() => import("../../platform/storage/embedded/EmbeddedPostgres.ts")).pipe(
     Effect.flatMap(({ startEmbeddedPostgres }) => startEmbeddedPostgres({ directory })),
     Effect.map(({ url }) => url),
     Effect.mapError((cause) => new LocalDefaultsFailed({ message: cause.message, cause }))

@@ -6,7 +6,7 @@ import { Organizations } from "../../identity/organizations/Organizations.ts"
 import { Accounts } from "../../payments/Accounts.ts"
 import { OrganizationId } from "../../platform/kit/Ids.ts"
 import type { SettingsShape } from "../../platform/settings/Settings.ts"
-import { tryLock } from "../../platform/storage/DirectoryLock.ts"
+import { tryLock } from "../../platform/storage/embedded/DirectoryLock.ts"
 import { type CompletedSettings, LocalDefaultsFailed, readPrivateFile, writePrivateFile } from "./Local.ts"
 
 /** The organization that a local start creates, so that the first request can be sent at once. */

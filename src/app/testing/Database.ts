@@ -9,7 +9,7 @@ import {
   destroyEmbeddedPostgres,
   type EmbeddedPostgresError,
   startEmbeddedPostgres
-} from "../../platform/storage/EmbeddedPostgres.ts"
+} from "../../platform/storage/embedded/EmbeddedPostgres.ts"
 
 const temporaryDirectory = Effect.acquireRelease(
   Effect.promise(async () => {

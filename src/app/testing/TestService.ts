@@ -8,8 +8,8 @@ import { Organizations } from "../../identity/organizations/Organizations.ts"
 import { Accounts } from "../../payments/Accounts.ts"
 import type { Provider } from "../../payments/Provider.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
-import type { EmbeddedPostgresError } from "../../platform/storage/EmbeddedPostgres.ts"
-import { freePort } from "../../platform/storage/FreePort.ts"
+import type { EmbeddedPostgresError } from "../../platform/storage/embedded/EmbeddedPostgres.ts"
+import { freePort } from "../../platform/storage/embedded/FreePort.ts"
 import {
   defaultSettings,
   type EmbeddedServiceOptions,

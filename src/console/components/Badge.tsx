@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact"
-import type { Tone } from "./chartScales.ts"
+import type { Tone } from "./charts/chartScales.ts"
 
 /** A highlighted word, such as a state. Its colour adds nothing to the word. */
 export const Badge = (props: {

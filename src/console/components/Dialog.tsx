@@ -2,8 +2,8 @@ import type { ComponentChildren } from "preact"
 import { useEffect, useId, useRef, useState } from "preact/hooks"
 import { type Submission, useSubmit } from "../state/Query.ts"
 import { Button, type ButtonKind } from "./Button.tsx"
-import { TextField } from "./Field.tsx"
-import { Form, type FormProps } from "./Form.tsx"
+import { TextField } from "./forms/Field.tsx"
+import { Form, type FormProps } from "./forms/Form.tsx"
 import { Icon } from "./Icon.tsx"
 
 /** Opens a modal `<dialog>` while it is mounted. Escape and a click outside its content close it. */

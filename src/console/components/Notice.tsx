@@ -1,8 +1,8 @@
 import type { ComponentChildren } from "preact"
 import type { ApiError } from "../api/ApiError.ts"
 import { Button } from "./Button.tsx"
+import { inWords } from "./forms/Reasons.ts"
 import { Icon } from "./Icon.tsx"
-import { inWords } from "./Reasons.ts"
 
 export type NoticeTone = "info" | "warning" | "problem" | "ok"
 

@@ -26,7 +26,7 @@ import {
   ValidationFailed
 } from "../../platform/errors/Errors.ts"
 import { type AuditAction, makeAudit } from "../../platform/kit/Audit.ts"
-import { Cipher } from "../../platform/kit/Cipher.ts"
+import { Cipher } from "../../platform/kit/crypto/Cipher.ts"
 import { housekeepingLayer } from "../../platform/kit/Housekeeping.ts"
 import { EndpointId, newId } from "../../platform/kit/Ids.ts"
 import { defaultPageSize } from "../../platform/kit/Request.ts"

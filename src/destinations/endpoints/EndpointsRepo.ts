@@ -10,7 +10,7 @@ import {
 } from "../../engine/attempts/Signing.ts"
 import type { Filters } from "../../events/Filters.ts"
 import { neverReceived } from "../../events/NeverReceived.ts"
-import type { Encrypted } from "../../platform/kit/Cipher.ts"
+import type { Encrypted } from "../../platform/kit/crypto/Cipher.ts"
 import type { EndpointId } from "../../platform/kit/Ids.ts"
 import { mostCounted } from "../../platform/kit/Request.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"

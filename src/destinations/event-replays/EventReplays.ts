@@ -13,8 +13,8 @@ import {
   ValidationFailed
 } from "../../platform/errors/Errors.ts"
 import { type AuditAction, makeAudit } from "../../platform/kit/Audit.ts"
+import { KeyedHash } from "../../platform/kit/crypto/KeyedHash.ts"
 import { type EndpointId, EventReplayId, firstIdAt, newId, replayedDeliveryId } from "../../platform/kit/Ids.ts"
-import { KeyedHash } from "../../platform/kit/KeyedHash.ts"
 import { defaultPageSize, pageOf } from "../../platform/kit/Request.ts"
 import { serviceWith } from "../../platform/kit/Service.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"

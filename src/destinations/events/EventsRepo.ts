@@ -4,7 +4,7 @@ import { firstIdAt } from "../../platform/kit/Ids.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { boundedRead, timedRead } from "../../platform/storage/BoundedReads.ts"
 import { firstRow } from "../../platform/storage/Database.ts"
-import { hasPayment, hasPublicId } from "../../platform/storage/EventIndexes.ts"
+import { hasPayment, hasPublicId } from "../../platform/storage/partitions/EventIndexes.ts"
 import { keptSince } from "../deliveries/DeliveriesRepo.ts"
 import type { ListEvents } from "./Api.ts"
 

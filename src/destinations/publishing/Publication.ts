@@ -1,7 +1,7 @@
 import { hash } from "node:crypto"
 import { type NewDelivery, newDeliveries, type Subscriber } from "../../engine/queue/Enqueue.ts"
 import { type FilterSubjects, type Filters, passes, storeSubjects } from "../../events/Filters.ts"
-import type { KeyedHash } from "../../platform/kit/KeyedHash.ts"
+import type { KeyedHash } from "../../platform/kit/crypto/KeyedHash.ts"
 
 /** Public ids that end with a hash, whose first digits are as good as any other hash. */
 const hashed = /^svc_evt_([0-9a-f]{18})/

@@ -1,6 +1,6 @@
 import type { SqlClient, Statement } from "@effect/sql"
 import { boundaryAt } from "../../platform/kit/Ids.ts"
-import { chargeOf, hasPayment, isRefundOfCharge, paymentOf } from "../../platform/storage/EventIndexes.ts"
+import { chargeOf, hasPayment, isRefundOfCharge, paymentOf } from "../../platform/storage/partitions/EventIndexes.ts"
 import { resentWithin, slotMillis, type TimeRange } from "./Slots.ts"
 
 /**

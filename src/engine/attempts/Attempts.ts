@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks"
 import { type Clock, type Context, Effect, Either, Exit, FiberSet, Scheduler, type Scope } from "effect"
-import type { DecryptionFailed } from "../../platform/kit/Cipher.ts"
+import type { DecryptionFailed } from "../../platform/kit/crypto/Cipher.ts"
 import { discardingTracer } from "../../platform/telemetry/Spans.ts"
 import type { ClaimedDelivery } from "../queue/Claim.ts"
 import { Deadlines } from "../transport/Connections.ts"
@@ -53,18 +53,12 @@ export class Attempts {
   #begunInTurn = 0
   readonly #young = new Deadlines(momentMillis)
 
-  private constructor(
-    concurrency: number,
-    endpoints: Endpoints,
-    listener: AttemptsListener,
-    report: (attempt: EndedAttempt) => void,
-    pool: AttemptPool<AttemptInFlight, AttemptEnd>
-  ) {
-    this.#concurrency = concurrency
-    this.#endpoints = endpoints
-    this.#listener = listener
-    this.#report = report
-    this.#pool = pool
+  private constructor(parts: AttemptsParts) {
+    this.#concurrency = parts.concurrency
+    this.#endpoints = parts.endpoints
+    this.#listener = parts.listener
+    this.#report = parts.report
+    this.#pool = parts.pool
   }
 
   /**
@@ -85,7 +79,7 @@ export class Attempts {
       make: makeAttempt({ ...services, settings, clock }),
       onEnd: (attempt, exit) => attempts.#finish(attempt, exit)
     })
-    const attempts = new Attempts(settings.concurrency, endpoints, listener, report, pool)
+    const attempts = new Attempts({ concurrency: settings.concurrency, endpoints, listener, report, pool })
     return attempts
   })
 
@@ -113,11 +107,11 @@ export class Attempts {
    */
   start(delivery: ClaimedDelivery, startBefore: number): void {
     const endpoint = this.#endpoints.of(delivery)
-    const aside = endpoint.slow !== null
+    const attempt = new AttemptInFlight(delivery, endpoint, startBefore, this.#overdue)
     this.#size += 1
-    if (aside) this.#aside += 1
+    if (attempt.aside) this.#aside += 1
     this.#endpoints.noteHeld(endpoint)
-    this.#place(new AttemptInFlight(delivery, endpoint, startBefore, aside, this.#overdue))
+    this.#place(attempt)
   }
 
   /** Begins an attempt if there is a place; an endpoint's only one needs none, so that it never waits for others'. */
@@ -220,6 +214,14 @@ export class Attempts {
     this.#begunInTurn = 0
     this.#goOn()
   }
+}
+
+interface AttemptsParts {
+  readonly concurrency: number
+  readonly endpoints: Endpoints
+  readonly listener: AttemptsListener
+  readonly report: (attempt: EndedAttempt) => void
+  readonly pool: AttemptPool<AttemptInFlight, AttemptEnd>
 }
 
 export interface AttemptsServices {

@@ -9,10 +9,10 @@ import {
   webhookTimestampHeaderName
 } from "../../events/DeliveryHeaders.ts"
 import type { Tenant } from "../../identity/Principal.ts"
-import { type Cipher, DecryptionFailed } from "../../platform/kit/Cipher.ts"
 import { BoundedMap } from "../../platform/kit/Concurrency.ts"
+import { type Cipher, DecryptionFailed } from "../../platform/kit/crypto/Cipher.ts"
+import { HmacKey, HmacSha256 } from "../../platform/kit/crypto/KeyedHash.ts"
 import type { EndpointId } from "../../platform/kit/Ids.ts"
-import { HmacKey, HmacSha256 } from "../../platform/kit/KeyedHash.ts"
 import type { ClaimedDelivery, Destination, StoredSecret } from "../queue/Claim.ts"
 import type { Queue } from "../queue/Queue.ts"
 import { deliveryWindow } from "./Outcome.ts"

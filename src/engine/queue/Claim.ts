@@ -1,7 +1,7 @@
 import type { SqlClient, SqlError, Statement } from "@effect/sql"
 import { Duration, Effect } from "effect"
 import { v7 } from "uuid"
-import type { Encrypted } from "../../platform/kit/Cipher.ts"
+import type { Encrypted } from "../../platform/kit/crypto/Cipher.ts"
 import type { DeliveryId, EndpointId } from "../../platform/kit/Ids.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import type { RunStatement } from "../../platform/storage/Statements.ts"

@@ -151,14 +151,13 @@ export class AttemptInFlight extends Expiring {
     delivery: ClaimedDelivery,
     endpoint: Endpoint,
     startBefore: number,
-    aside: boolean,
     onOverdue: (attempt: AttemptInFlight) => void
   ) {
     super()
     this.delivery = delivery
     this.endpoint = endpoint
     this.startBefore = startBefore
-    this.aside = aside
+    this.aside = endpoint.slow !== null
     this.#onOverdue = onOverdue
   }
 

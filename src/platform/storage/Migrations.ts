@@ -1,9 +1,9 @@
 import { Migrator, SqlClient, SqlError } from "@effect/sql"
 import { Data, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import { isWithoutLock, reservedConnections, withSqlErrors } from "./Database.ts"
-import { addDays, lockPatience, shortLockTimeout } from "./DayPartitions.ts"
 import initial from "./migrations/0001_initial.ts"
-import { addReceiptMonths } from "./ReceiptMonths.ts"
+import { addDays, lockPatience, shortLockTimeout } from "./partitions/DayPartitions.ts"
+import { addReceiptMonths } from "./partitions/ReceiptMonths.ts"
 import { lockKey, schemaOf } from "./Schema.ts"
 import { requireSession } from "./SessionSettings.ts"
 

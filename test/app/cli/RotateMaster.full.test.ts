@@ -10,7 +10,7 @@ import { deliveryLayer, type ServiceOptions, servicesLayer, storageLayer } from 
 import { rotateMasterKeys } from "../../../src/destinations/endpoints/MasterKeys.ts"
 import { encryptedTables } from "../../../src/destinations/endpoints/MasterKeysRepo.ts"
 import { secretContext } from "../../../src/engine/attempts/Signing.ts"
-import { Cipher } from "../../../src/platform/kit/Cipher.ts"
+import { Cipher } from "../../../src/platform/kit/crypto/Cipher.ts"
 import type { OrganizationId } from "../../../src/platform/kit/Ids.ts"
 import type { MasterKey } from "../../../src/platform/settings/Settings.ts"
 import { makeDestination, received, verifies } from "../../destinations/endpoints/Delivering.ts"

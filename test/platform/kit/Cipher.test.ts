@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, FastCheck, Redacted } from "effect"
-import { Cipher } from "../../../src/platform/kit/Cipher.ts"
+import { Cipher } from "../../../src/platform/kit/crypto/Cipher.ts"
 import type { MasterKey } from "../../../src/platform/settings/Settings.ts"
 
 const masterKey = (id: string, byte: number): MasterKey => ({

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { FastCheck } from "effect"
-import { HmacKey, HmacSha256 } from "../../../src/platform/kit/KeyedHash.ts"
+import { HmacKey, HmacSha256 } from "../../../src/platform/kit/crypto/KeyedHash.ts"
 
 const byNode = (key: string, start: string, body: string | Uint8Array, encoding: "hex" | "base64") =>
   createHmac("sha256", key).update(start).update(body).digest(encoding)

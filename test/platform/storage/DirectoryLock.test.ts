@@ -2,7 +2,7 @@ import { symlink } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { describe } from "vitest"
-import { acquireLock, isLocked, tryLock } from "../../../src/platform/storage/DirectoryLock.ts"
+import { acquireLock, isLocked, tryLock } from "../../../src/platform/storage/embedded/DirectoryLock.ts"
 import { expect, it } from "../../harness/Tests.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 

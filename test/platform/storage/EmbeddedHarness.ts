@@ -4,12 +4,12 @@ import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { Effect } from "effect"
-import { commandLine } from "../../../src/platform/storage/EmbeddedHome.ts"
+import { commandLine } from "../../../src/platform/storage/embedded/EmbeddedHome.ts"
 import {
   destroyEmbeddedPostgres,
   type EmbeddedPostgresOptions,
   startEmbeddedPostgres
-} from "../../../src/platform/storage/EmbeddedPostgres.ts"
+} from "../../../src/platform/storage/embedded/EmbeddedPostgres.ts"
 
 import { program } from "../../harness/Program.ts"
 import { placeCluster } from "../../harness/TestDatabase.ts"

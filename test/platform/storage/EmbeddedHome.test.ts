@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { describe } from "vitest"
-import { linkLibraries, prepareBinaries } from "../../../src/platform/storage/EmbeddedHome.ts"
+import { linkLibraries, prepareBinaries } from "../../../src/platform/storage/embedded/EmbeddedHome.ts"
 import { expect, it } from "../../harness/Tests.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 

@@ -8,12 +8,12 @@ import { join } from "node:path"
 import { Cause, Context, Effect, Exit, Layer, Option, Redacted, Scope } from "effect"
 import { Client } from "pg"
 import { describe, vi } from "vitest"
-import { systemDirectory } from "../../../src/platform/storage/EmbeddedHome.ts"
+import { systemDirectory } from "../../../src/platform/storage/embedded/EmbeddedHome.ts"
 import {
   destroyEmbeddedPostgres,
   type EmbeddedPostgres,
   startEmbeddedPostgres
-} from "../../../src/platform/storage/EmbeddedPostgres.ts"
+} from "../../../src/platform/storage/embedded/EmbeddedPostgres.ts"
 import { ask } from "../../harness/Connection.ts"
 import { eventually, eventuallyTrue } from "../../harness/Eventually.ts"
 import { expect, it, layer } from "../../harness/Tests.ts"

@@ -2,7 +2,10 @@ import { chmod, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Exit, Scope } from "effect"
-import { destroyEmbeddedPostgres, startEmbeddedPostgres } from "../../../src/platform/storage/EmbeddedPostgres.ts"
+import {
+  destroyEmbeddedPostgres,
+  startEmbeddedPostgres
+} from "../../../src/platform/storage/embedded/EmbeddedPostgres.ts"
 import { eventuallyIs } from "../../harness/Eventually.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"

@@ -1,5 +1,5 @@
 import type { AnswerOf } from "../../api/Call.ts"
-import type { Tone } from "../../components/chartScales.ts"
+import type { Tone } from "../../components/charts/chartScales.ts"
 
 export type Connection = AnswerOf<"accountConnection", "get">
 

@@ -1,6 +1,6 @@
 import { type AnswerOf, call } from "../../api/Call.ts"
 import type { PageOf } from "../../state/Query.ts"
-import { priceLabel } from "./PriceWords.ts"
+import { priceLabel } from "./prices/PriceWords.ts"
 
 export type Price = AnswerOf<"prices", "get">
 export type Product = AnswerOf<"products", "get">

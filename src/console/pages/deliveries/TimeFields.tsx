@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks"
-import { TextField } from "../../components/Field.tsx"
+import { TextField } from "../../components/forms/Field.tsx"
 import { localInput, unixSeconds } from "./times.ts"
 
 interface TimeFieldProps {

@@ -1,5 +1,5 @@
 import type { RequestOf } from "../../api/Types.ts"
-import { filled } from "../../components/Reader.ts"
+import { filled } from "../../components/forms/Reader.ts"
 import { isEventType } from "../events/eventTypes.ts"
 
 /** Converts the history's filters between the address and the API. Pure. */

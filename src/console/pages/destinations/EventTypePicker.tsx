@@ -1,6 +1,6 @@
 import { Button } from "../../components/Button.tsx"
-import { Checkbox, FieldGroup, Reason } from "../../components/Field.tsx"
-import { useRefusal } from "../../components/Form.tsx"
+import { Checkbox, FieldGroup, Reason } from "../../components/forms/Field.tsx"
+import { useRefusal } from "../../components/forms/Form.tsx"
 import { type EventType, familiesOf, isEventType } from "../events/eventTypes.ts"
 
 interface EventTypePickerProps {

@@ -1,5 +1,5 @@
 import type { AnswerOf } from "../../api/Types.ts"
-import { filled, type Problems } from "../../components/Reader.ts"
+import { filled, type Problems } from "../../components/forms/Reader.ts"
 import { type FilterName, filterNames } from "../events/eventTypes.ts"
 
 /**

@@ -1,4 +1,4 @@
-import { FilterField } from "../../components/Field.tsx"
+import { FilterField } from "../../components/forms/Field.tsx"
 import { eventTypes } from "./eventTypes.ts"
 
 export const EventTypeField = (props: { readonly value: string; readonly onChange: (type: string) => void }) => (

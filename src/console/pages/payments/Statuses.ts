@@ -1,5 +1,5 @@
 import { capitalized, isAt, numberAt, plainWords, textAt } from "../../api/Reading.ts"
-import type { Tone } from "../../components/chartScales.ts"
+import type { Tone } from "../../components/charts/chartScales.ts"
 
 /**
  * The provider's statuses in words, each with its badge's tone. An unknown status is shown as the provider's own word.

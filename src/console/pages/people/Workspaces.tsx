@@ -1,4 +1,4 @@
-import { Checkbox, FieldGroup, RadioGroup } from "../../components/Field.tsx"
+import { Checkbox, FieldGroup, RadioGroup } from "../../components/forms/Field.tsx"
 import type { Environment } from "../../state/Session.ts"
 import { type Role, roleLabels, roleWords } from "./roles.ts"
 

@@ -1,7 +1,7 @@
 import { useLocation } from "wouter-preact"
 import { call } from "../../api/Call.ts"
 import { ButtonLink } from "../../components/Button.tsx"
-import { Form } from "../../components/Form.tsx"
+import { Form } from "../../components/forms/Form.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Time } from "../../components/Time.tsx"

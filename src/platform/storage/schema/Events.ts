@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
-import { eventIndexes } from "../EventIndexes.ts"
+import { eventIndexes } from "../partitions/EventIndexes.ts"
 
 /**
  * Events, deliveries, and the queue of waiting deliveries.

@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
-import { rareReceipts } from "../ReceiptMonths.ts"
+import { rareReceipts } from "../partitions/ReceiptMonths.ts"
 
 /**
  * Receipts, partitioned by month, so that retention drops a month instead of deleting rows. A receipt belongs to the

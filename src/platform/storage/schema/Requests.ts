@@ -43,7 +43,7 @@ export const requests = Effect.gen(function* () {
     )`
   yield* sql`CREATE INDEX idempotency_keys_age ON payments.idempotency_keys (created_at)`
 
-  // Random keys of the installation, encrypted under a master key: see `src/platform/kit/KeyedHash.ts`
+  // Random keys of the installation, encrypted under a master key: see `src/platform/kit/crypto/KeyedHash.ts`
   yield* sql`
     CREATE TABLE payments.installation_keys (
       name text COLLATE "C" PRIMARY KEY,
