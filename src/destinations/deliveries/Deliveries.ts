@@ -17,7 +17,7 @@ import { SlowReads } from "../../platform/kit/SlowReads.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { preferReplica } from "../../platform/storage/ReadReplica.ts"
-import { makeEndpointsRepo } from "../endpoints/EndpointsRepo.ts"
+import { makeEndpointsRepo, noEndpoint } from "../endpoints/EndpointsRepo.ts"
 import { makeEventsRepo } from "../events/EventsRepo.ts"
 import { makeAllDeliveriesRepo } from "./AllDeliveriesRepo.ts"
 import type { Delivery, DeliveryDetail, DeliveryList, ListAllDeliveries, ListDeliveries } from "./Api.ts"
@@ -39,9 +39,7 @@ const makeLists = Effect.fnUntraced(function* (repo: Repo, keepFor: Duration.Dur
   const list = Effect.fn("Deliveries.list")(
     function* (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries) {
       if (!(yield* endpoints.existed(tenant, endpointId))) {
-        return yield* new ResourceNotFound({
-          message: "There is no such endpoint in this organization and environment."
-        })
+        return yield* noEndpoint()
       }
       // A cursor from another endpoint's history is not valid in this one
       if (query.starting_after !== undefined && !(yield* repo.hasDelivery(tenant, endpointId, query.starting_after))) {

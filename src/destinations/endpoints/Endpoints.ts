@@ -20,7 +20,7 @@ import {
   IntegrationFilterInvalid,
   IntegrationFilterUnknown,
   type RateLimitExceeded,
-  ResourceNotFound,
+  type ResourceNotFound,
   type ServiceUnavailable,
   unknownCursor,
   ValidationFailed
@@ -43,7 +43,7 @@ import type {
   SkippedEventList,
   UpdateEndpoint
 } from "./Api.ts"
-import { makeEndpointsRepo } from "./EndpointsRepo.ts"
+import { makeEndpointsRepo, noEndpoint } from "./EndpointsRepo.ts"
 
 export interface EndpointsOptions extends DestinationSettings {
   /** Endpoints per organization and environment. */
@@ -157,9 +157,7 @@ const makeParts = Effect.fnUntraced(function* (options: EndpointsOptions) {
   const slowReads = yield* SlowReads
   const record = (principal: PrincipalShape, action: Extract<AuditAction, `endpoint.${string}`>, id: EndpointId) =>
     audit({ ...principal, action, targetId: id })
-  const notFound = () =>
-    new ResourceNotFound({ message: "There is no such endpoint in this organization and environment." })
-  return { options, sql, cipher, resolver, repo, audit, catalog, slowReads, record, notFound }
+  return { options, sql, cipher, resolver, repo, audit, catalog, slowReads, record }
 })
 
 type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
@@ -196,16 +194,16 @@ const makeJudge = ({ catalog, options, resolver }: Parts) => {
   return { judgeSubscription, judgeDestination }
 }
 
-const makeLookup = ({ notFound, repo }: Parts) => {
+const makeLookup = ({ repo }: Parts) => {
   const orNotFound = <A>(found: Option.Option<A>): Effect.Effect<A, ResourceNotFound> =>
-    Option.match(found, { onNone: notFound, onSome: Effect.succeed })
+    Option.match(found, { onNone: noEndpoint, onSome: Effect.succeed })
 
   /** Locks the endpoint until the transaction ends. */
   const requireLocked = (tenant: Tenant, id: EndpointId) =>
     Effect.filterOrFail(
       repo.lock(tenant, id),
       Option.exists(({ deleted }) => !deleted),
-      notFound
+      noEndpoint
     )
 
   return { orNotFound, requireLocked }
@@ -235,10 +233,7 @@ const makePrepareCreate = (
     }).pipe(transaction(sql), orUnavailable)
   })
 
-const makeReads = (
-  { catalog, notFound, options, repo, slowReads }: Parts,
-  { orNotFound }: ReturnType<typeof makeLookup>
-) => {
+const makeReads = ({ catalog, options, repo, slowReads }: Parts, { orNotFound }: ReturnType<typeof makeLookup>) => {
   const shownCatalog = catalog.map(({ description, type }) => ({ type, description }))
 
   const list = Effect.fn("Endpoints.list")(function* (tenant: Tenant) {
@@ -257,7 +252,7 @@ const makeReads = (
     id: EndpointId,
     { limit = defaultPageSize, starting_after: after }: ListSkipped
   ) {
-    yield* Effect.filterOrFail(repo.existed(tenant, id), (found) => found, notFound)
+    yield* Effect.filterOrFail(repo.existed(tenant, id), (found) => found, noEndpoint)
     if (after !== undefined && !(yield* repo.isSkipped(tenant, id, after))) {
       return yield* unknownCursor()
     }

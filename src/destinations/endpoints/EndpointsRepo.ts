@@ -10,6 +10,7 @@ import {
 } from "../../engine/attempts/Signing.ts"
 import type { Filters } from "../../events/Filters.ts"
 import { neverReceived } from "../../events/NeverReceived.ts"
+import { ResourceNotFound } from "../../platform/errors/Errors.ts"
 import type { Encrypted } from "../../platform/kit/crypto/Cipher.ts"
 import type { EndpointId } from "../../platform/kit/Ids.ts"
 import { mostCounted } from "../../platform/kit/Request.ts"
@@ -35,6 +36,9 @@ export interface LockedEndpoint {
   readonly canSign: boolean
   readonly events: ReadonlyArray<string>
 }
+
+export const noEndpoint = () =>
+  new ResourceNotFound({ message: "There is no such endpoint in this organization and environment." })
 
 type Sql = SqlClient.SqlClient
 

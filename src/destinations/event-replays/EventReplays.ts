@@ -20,7 +20,7 @@ import { serviceWith } from "../../platform/kit/Service.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { backgroundStepsLayer, stepPause } from "../deliveries/BackgroundSteps.ts"
-import { makeEndpointsRepo } from "../endpoints/EndpointsRepo.ts"
+import { makeEndpointsRepo, noEndpoint } from "../endpoints/EndpointsRepo.ts"
 import type { ListEventReplays, StartEventReplay } from "./Api.ts"
 import { type LockedReplay, type LookedAtEvent, makeEventReplaysRepo, type ReplayStep } from "./EventReplaysRepo.ts"
 
@@ -34,8 +34,6 @@ export interface EventReplaysOptions {
   readonly keepFor: Duration.Duration
 }
 
-const noEndpoint = () =>
-  new ResourceNotFound({ message: "There is no such endpoint in this organization and environment." })
 const noReplay = () => new ResourceNotFound({ message: "There is no such replay of this endpoint." })
 
 /** The range of a request; without `until`, it ends now. */

@@ -10,7 +10,6 @@ import {
   EndpointPaused,
   EventTypeNotSubscribed,
   ProviderAccountNotConnected,
-  ResourceNotFound,
   TestEnvironmentRequired,
   TestRateLimitExceeded
 } from "../../platform/errors/Errors.ts"
@@ -19,7 +18,7 @@ import { type EndpointId, newId } from "../../platform/kit/Ids.ts"
 import { service } from "../../platform/kit/Service.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { currentTraceparent } from "../../platform/telemetry/Spans.ts"
-import { makeEndpointsRepo } from "../endpoints/EndpointsRepo.ts"
+import { makeEndpointsRepo, noEndpoint } from "../endpoints/EndpointsRepo.ts"
 import { makeSyntheticTestsRepo, type TestCandidate, testsPerMinute } from "./SyntheticTestsRepo.ts"
 
 const make = Effect.gen(function* () {
@@ -34,12 +33,7 @@ const make = Effect.gen(function* () {
     Effect.zipRight(
       endpoints.lock(tenant, id),
       // A separate statement: the first would still see the rows as they were before it waited for the lock
-      Effect.flatMap(
-        repo.find(tenant, id),
-        Effect.mapError(
-          () => new ResourceNotFound({ message: "There is no such endpoint in this organization and environment." })
-        )
-      )
+      Effect.flatMap(repo.find(tenant, id), Effect.mapError(noEndpoint))
     )
 
   /** Queues a synthetic event, whatever the endpoint's filters; `announce` it after the commit. */

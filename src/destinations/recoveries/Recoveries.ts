@@ -17,15 +17,12 @@ import { service } from "../../platform/kit/Service.ts"
 import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { backgroundStepsLayer, stepPause } from "../deliveries/BackgroundSteps.ts"
-import { makeEndpointsRepo } from "../endpoints/EndpointsRepo.ts"
+import { makeEndpointsRepo, noEndpoint } from "../endpoints/EndpointsRepo.ts"
 import type { ListRecoveries } from "./Api.ts"
 import { makeRecoveriesRepo } from "./RecoveriesRepo.ts"
 
 /** Tolerance for latency and clocks, for a caller that computes 72 hours before now. */
 const grace = Duration.minutes(1)
-
-const noEndpoint = () =>
-  new ResourceNotFound({ message: "There is no such endpoint in this organization and environment." })
 
 const checkSince = Effect.fnUntraced(function* (since: Date) {
   const age = (yield* Clock.currentTimeMillis) - since.getTime()
