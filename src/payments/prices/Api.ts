@@ -149,6 +149,6 @@ export class PricesApi extends providerGroup("prices", "Prices on the organizati
       .setPayload(UpdatePrice)
       .annotate(
         OpenApi.Description,
-        "Absent fields are unchanged, null removes a `nickname` or `lookup_key`, and `metadata` is merged. What a price costs never changes: create another one, and move the `lookup_key` to it with `transfer_lookup_key`. A key that another price has is otherwise refused with `provider_resource_already_exists`. Past sales and running subscriptions at a deactivated price are unchanged."
+        "Absent fields are unchanged, null removes a `nickname` or `lookup_key`, and `metadata` is merged. A price's amount never changes: create another one, and move the `lookup_key` to it with `transfer_lookup_key`. A key that another price has is otherwise refused with `provider_resource_already_exists`. Past sales and running subscriptions at a deactivated price are unchanged."
       )
   ) {}
