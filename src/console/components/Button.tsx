@@ -48,3 +48,21 @@ export const ButtonLink = (props: {
     <span>{props.children}</span>
   </Link>
 )
+
+/** Removes an entry from a form's list. */
+export const RemoveButton = ({ label, onClick }: { readonly label: string; readonly onClick: () => void }) => (
+  <p>
+    <Button small kind="quiet" label={label} onClick={onClick}>
+      Remove
+    </Button>
+  </p>
+)
+
+/** Adds an entry to a form's list. */
+export const AddButton = ({ children, onClick }: { readonly children: string; readonly onClick: () => void }) => (
+  <p>
+    <Button small onClick={onClick}>
+      {children}
+    </Button>
+  </p>
+)

@@ -104,7 +104,7 @@ export interface PayPagesOptions {
 const isForm = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
   /^application\/x-www-form-urlencoded\s*(;|$)/i.test(headers["content-type"]?.trim() ?? "")
 
-/** The pages without a form: what a payer is told in place of one, or afterwards. */
+/** The pages without a form: shown if there is nothing to buy, or after the payment. */
 const messages = (options: PayPageOptions) => {
   const message = messagePage(options)
   return {

@@ -201,7 +201,7 @@ type Services = Context.Context<Exclude<OperationContext, Principal> | KeyedHash
 
 type Call = (principal: PrincipalShape, args: Fields, key: unknown) => Effect.Effect<unknown, ApiError>
 
-/** Runs an operation with a call's arguments, which the schemas of its own request have decoded. */
+/** Runs an operation with the arguments of a call, which the schemas of its request have already decoded. */
 const makeCall =
   (
     services: Services,

@@ -21,6 +21,8 @@ export const readPercentage = (text: string): WrittenCount => {
   return /^\d{1,3}(?:[.,]\d{1,2})?$/.test(written) ? Number(written.replace(",", ".")) : "unreadable"
 }
 
+export const noTexts: ReadonlyArray<string> = []
+
 export const notANumber = "Write a whole number, in digits."
 export const noAmount = "Write an amount."
 

@@ -1,6 +1,5 @@
 import type { AnswerOf } from "../../../api/Types.ts"
-import { changedFields, filled, Reader } from "../../../components/forms/Reader.ts"
-import { noTexts } from "../products/ProductDraft.ts"
+import { changedFields, filled, noTexts, Reader } from "../../../components/forms/Reader.ts"
 import { emptyItem, firstItem, itemsIn } from "./ItemDraft.ts"
 import { draftOfQuestion, noQuestions, questionsIn } from "./QuestionDraft.ts"
 

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import { call } from "../../../api/Call.ts"
 import { formatAmount } from "../../../components/amounts.ts"
-import { Button } from "../../../components/Button.tsx"
+import { AddButton, Button, RemoveButton } from "../../../components/Button.tsx"
 import { ConfirmButton, Dialog } from "../../../components/Dialog.tsx"
 import { type Draft, fieldsOf, useDraft } from "../../../components/forms/Draft.ts"
 import { Checkbox, FieldGroup, SelectField, TextArea, TextField } from "../../../components/forms/Field.tsx"
@@ -25,7 +25,7 @@ import {
   newPage,
   pageChanges
 } from "./CheckoutPageDraft.ts"
-import { AddButton, ItemsField, RemoveButton } from "./ItemsField.tsx"
+import { ItemsField } from "./ItemsField.tsx"
 import { emptyQuestion, keyOf, type QuestionDraft } from "./QuestionDraft.ts"
 
 /** The API's limit. */

@@ -1,4 +1,4 @@
-import { Button } from "../../../components/Button.tsx"
+import { AddButton, RemoveButton } from "../../../components/Button.tsx"
 import { fieldsOf } from "../../../components/forms/Draft.ts"
 import { Checkbox, CountField, FieldGroup } from "../../../components/forms/Field.tsx"
 import type { Problems } from "../../../components/forms/Reader.ts"
@@ -60,19 +60,3 @@ export const ItemsField = (props: {
     </>
   )
 }
-
-export const RemoveButton = ({ label, onClick }: { readonly label: string; readonly onClick: () => void }) => (
-  <p>
-    <Button small kind="quiet" label={label} onClick={onClick}>
-      Remove
-    </Button>
-  </p>
-)
-
-export const AddButton = ({ children, onClick }: { readonly children: string; readonly onClick: () => void }) => (
-  <p>
-    <Button small onClick={onClick}>
-      {children}
-    </Button>
-  </p>
-)

@@ -1,4 +1,4 @@
-import { Button } from "../../../components/Button.tsx"
+import { AddButton, Button } from "../../../components/Button.tsx"
 import { type Draft, fieldsOf } from "../../../components/forms/Draft.ts"
 import {
   Checkbox,
@@ -10,7 +10,6 @@ import {
 } from "../../../components/forms/Field.tsx"
 import { MoneyField } from "../../../components/forms/MoneyField.tsx"
 import { currencyChoices } from "../Currencies.ts"
-import { AddButton } from "../payment-links/ItemsField.tsx"
 import { intervals, type PriceDraft, type Scheme, type TierDraft } from "./PriceDraft.ts"
 
 interface PartProps {

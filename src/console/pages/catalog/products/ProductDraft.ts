@@ -1,7 +1,5 @@
 import { itemsAt, textAt } from "../../../api/Reading.ts"
-import { changedFields, filled } from "../../../components/forms/Reader.ts"
-
-export const noTexts: ReadonlyArray<string> = []
+import { changedFields, filled, noTexts } from "../../../components/forms/Reader.ts"
 
 export const emptyProduct = { name: "", description: "", images: noTexts, unitLabel: "", url: "" }
 export type ProductDraft = Readonly<typeof emptyProduct>

@@ -1,7 +1,6 @@
 import { itemsAt, numberAt, textAt } from "../../../api/Reading.ts"
 import { formatAmount } from "../../../components/amounts.ts"
-import { filled, noAmount, Reader, readPercentage } from "../../../components/forms/Reader.ts"
-import { noTexts } from "../products/ProductDraft.ts"
+import { filled, noAmount, noTexts, Reader, readPercentage } from "../../../components/forms/Reader.ts"
 
 const percent = new Intl.NumberFormat("en", { maximumFractionDigits: 2 })
 
