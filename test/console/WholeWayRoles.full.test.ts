@@ -178,8 +178,17 @@ onConsole(`who is invited to the console${browserNote}`, (it) => {
     })
     const link = yield* mailedLink(email, 2)
     yield* Effect.promise(async () => {
+      // On a slow network, the page's first request, sent without a session, is refused only after the sign-in
+      const refused = page.waitForResponse((response) => response.status() === 401)
+      await page.route("**/identity/session", async (route) => {
+        if (route.request().method() !== "GET") return route.continue()
+        const response = await route.fetch()
+        await page.waitForURL((url) => url.pathname.endsWith("/deliveries"))
+        await route.fulfill({ response })
+      })
       await page.goto(link)
       await page.getByRole("button", { name: "Sign in" }).click()
+      await refused
       await page.getByRole("heading", { level: 1, name: "Deliveries" }).waitFor()
       const { pathname, search } = new URL(page.url())
       expect(`${pathname}${search}`).toBe(where)

@@ -31,10 +31,16 @@ export type { AnswerOf, GroupName, OperationName, RequestOf } from "./Types.ts"
 /** Header with the workspace of a request, so that two tabs of one session never mix their environments. */
 const workspaceHeader = "service-workspace"
 
-/** Set by the session module: the organization for paths, and the listener for the session's end. */
-const session: { organizationId: string | undefined; onEnd: () => void } = {
+/** Set by the session module: the organization for paths, how many sessions began, and the listener for their end. */
+const session: { organizationId: string | undefined; began: number; onEnd: () => void } = {
   organizationId: undefined,
+  began: 0,
   onEnd: () => {}
+}
+
+/** A refusal of a request that was sent before a session began says nothing about that session. */
+export const sessionBegan = (): void => {
+  session.began += 1
 }
 
 /** Sets the organization for the paths of later calls, and clears the response cache. */
@@ -82,6 +88,7 @@ const endsSession = (error: ApiError, key: string): boolean =>
 const send = async (key: OperationKey, request: AnyRequest, options: CallOptions): Promise<unknown> => {
   const { method, path: template, takesKey } = operations[key]
   const environment = environmentIn(currentPath())
+  const { began } = session
   const form = request.payload instanceof FormData ? request.payload : undefined
   const headers = new Headers({ accept: "application/json" })
   if (environment !== undefined) headers.set(workspaceHeader, environment)
@@ -105,7 +112,7 @@ const send = async (key: OperationKey, request: AnyRequest, options: CallOptions
   if (response.status === 304 && known !== undefined) return known.value
   if (!response.ok) {
     const error = await refusalOf(response)
-    if (endsSession(error, key)) session.onEnd()
+    if (endsSession(error, key) && began === session.began) session.onEnd()
     throw error
   }
   if (response.status === 204) return undefined

@@ -3,7 +3,7 @@ import { useLocation } from "wouter-preact"
 import type { ApiError } from "../api/ApiError.ts"
 import { toApiError } from "../api/ApiError.ts"
 import { currentPath, environmentIn, isOwnPath } from "../api/Base.ts"
-import { type AnswerOf, call, type OperationKey, onSessionEnd, setOrganization } from "../api/Call.ts"
+import { type AnswerOf, call, type OperationKey, onSessionEnd, sessionBegan, setOrganization } from "../api/Call.ts"
 import { isSupported } from "../api/Supported.ts"
 import { clearQueries } from "./Query.ts"
 
@@ -36,6 +36,7 @@ const note = (session: Session): void => {
 }
 
 export const signedIn = (session: Session): void => {
+  sessionBegan()
   note(session)
   otherTabs.postMessage("signed in")
 }
