@@ -41,6 +41,13 @@ export const leaseTimes = (timeout: Duration.Duration, margin: Duration.Duration
 export const maxClaim = 256
 
 /**
+ * How long, in milliseconds, work gathers so that more of it shares the fixed cost of a statement: outcomes until they are
+ * recorded, and, while more is due than was claimed, free places until the next claim. That one goes as soon as half of the
+ * places are free, or half of what waits here for endpoints at their caps has been sent.
+ */
+export const gatherMillis = 15
+
+/**
  * A moment, in milliseconds: an attempt that takes longer makes its endpoint slow, an endpoint that has been at its cap
  * for so long is set apart, and slow endpoints are asked for that often.
  */

@@ -1,11 +1,10 @@
 import { type Context, Effect, Schedule } from "effect"
-import { batchIntervalMillis } from "../../platform/kit/Concurrency.ts"
 import type { DeliveryId } from "../../platform/kit/Ids.ts"
 import type { NextStep } from "../attempts/Outcome.ts"
 import type { ClaimedDelivery } from "../queue/Claim.ts"
 import type { FinishedAttempt, Queue } from "../queue/Queue.ts"
 import { Signal } from "../queue/WakeUp.ts"
-import { maxClaim } from "./Endpoints.ts"
+import { gatherMillis, maxClaim } from "./Endpoints.ts"
 import type { LoopHealth } from "./WorkerLife.ts"
 
 const maxFlush = 2 * maxClaim
@@ -81,13 +80,8 @@ export class Recording {
       this.#health.rest("has nothing to record")
       return this.#signal.wait()
     }
-    // While the process is busy, a flush waits for more: the fixed cost of a statement, and of waking two processes, is then
-    // shared
-    const gathersFor = this.#finished.length >= maxFlush ? 0 : Math.ceil(batchIntervalMillis())
-    return Effect.zipRight(
-      gathersFor > 0 ? this.#enough.wait(gathersFor) : Effect.void,
-      Effect.uninterruptible(this.#flush)
-    )
+    const gather = this.#finished.length >= maxFlush ? Effect.void : this.#enough.wait(gatherMillis)
+    return Effect.zipRight(gather, Effect.uninterruptible(this.#flush))
   })
 
   readonly #flush = Effect.suspend(() => {

@@ -12,7 +12,7 @@ import { Queue } from "../queue/Queue.ts"
 import { Signal, WakeUp } from "../queue/WakeUp.ts"
 import { fewAtOnce } from "../transport/Connections.ts"
 import { Transport } from "../transport/Transport.ts"
-import { type Endpoint, Endpoints, maxClaim, momentMillis, type WorkerOptions } from "./Endpoints.ts"
+import { type Endpoint, Endpoints, gatherMillis, maxClaim, momentMillis, type WorkerOptions } from "./Endpoints.ts"
 import { Recording } from "./Recording.ts"
 import { LoopHealth, patience, WorkerLife, type WorkerState } from "./WorkerLife.ts"
 
@@ -23,12 +23,6 @@ import { LoopHealth, patience, WorkerLife, type WorkerState } from "./WorkerLife
  * runs, it can't. So the wait is also this multiple of the extra time that such claims take, up to the most.
  */
 const restart = { everyMillis: 1000, costFactor: 200, mostMillis: 30_000 }
-
-/**
- * While more is due than was claimed, the next claim waits until half of the places are free, or half of what waits here
- * for endpoints at their caps has been sent, for at most this many milliseconds: its fixed cost is then shared by more.
- */
-const gatherMillis = 15
 
 /** The longest pause of a loop that finds nothing, as a multiple of its usual one. */
 const maxIdleFactor = 4
