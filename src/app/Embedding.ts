@@ -13,7 +13,7 @@ import { outboxLayer } from "../destinations/publishing/Outbox.ts"
 import { makeOutboxRepo } from "../destinations/publishing/OutboxRepo.ts"
 import { SyntheticTests } from "../destinations/publishing/SyntheticTests.ts"
 import { Recoveries } from "../destinations/recoveries/Recoveries.ts"
-import { DailyCounts } from "../destinations/statistics/DailyCounts.ts"
+import { Statistics } from "../destinations/statistics/Statistics.ts"
 import { type CatalogEntry, EventCatalog } from "../events/EventCatalog.ts"
 import { Invitations } from "../identity/invitations/Invitations.ts"
 import { Keys } from "../identity/keys/Keys.ts"
@@ -76,7 +76,7 @@ const given = [
   AccountConnection,
   Accounts,
   CheckoutPages,
-  DailyCounts,
+  Statistics,
   Deliveries,
   Endpoints,
   EventReplays,

@@ -17,8 +17,8 @@ import {
   withWholeList
 } from "../events/stripe/ProviderEvent.ts"
 import { Accounts } from "../payments/Accounts.ts"
-import { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
-import { isMarked } from "../payments/checkout/Metadata.ts"
+import { CheckoutSessions } from "../payments/checkout-sessions/CheckoutSessions.ts"
+import { isMarked } from "../payments/checkout-sessions/Metadata.ts"
 import { Provider, type ProviderShape } from "../payments/Provider.ts"
 import type { ProviderFailure } from "../payments/ProviderErrors.ts"
 import type { ProviderObject } from "../payments/Schemas.ts"

@@ -11,7 +11,7 @@ import {
   parseProviderEvent
 } from "../events/stripe/ProviderEvent.ts"
 import { refundNewsTypes, translatedProviderTypes } from "../events/stripe/Translate.ts"
-import { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
+import { CheckoutSessions } from "../payments/checkout-sessions/CheckoutSessions.ts"
 import { Provider } from "../payments/Provider.ts"
 import { ServiceUnavailable, SignatureInvalid } from "../platform/errors/Errors.ts"
 import { flatMapSync, millisNow } from "../platform/kit/Concurrency.ts"

@@ -13,7 +13,7 @@ import { BoundedMap, monotonicMillis } from "../../platform/kit/Concurrency.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import { newId, type OrganizationId } from "../../platform/kit/Ids.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
-import { makeMemberships } from "../members/MembershipsRepo.ts"
+import { makeMembersRepo } from "../members/MembersRepo.ts"
 import type { Author, PrincipalShape, Tenant } from "../Principal.ts"
 import {
   type CredentialLimits,
@@ -103,7 +103,7 @@ const makeParts = Effect.all({
   own: OwnPermissions,
   repo: makeKeysRepo,
   audit: makeAudit,
-  memberships: makeMemberships
+  memberships: makeMembersRepo
 })
 
 type Parts = Effect.Effect.Success<typeof makeParts>

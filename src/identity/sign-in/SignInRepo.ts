@@ -10,7 +10,7 @@ import {
   type TokensToTake,
   takeCredentialTokens
 } from "../keys/CredentialLimitsStatements.ts"
-import { enteredEnvironments } from "../members/MembershipsRepo.ts"
+import { enteredEnvironments } from "../members/MembersRepo.ts"
 import type { Role, Session } from "../Principal.ts"
 import type { SessionShown, SignInPreview } from "./Api.ts"
 

@@ -27,7 +27,7 @@ import {
   pageFields,
   strict
 } from "../../platform/kit/Request.ts"
-import { SessionCollection, ShownCollection } from "../checkout/Collection.ts"
+import { SessionCollection, ShownCollection } from "../checkout-sessions/Collection.ts"
 import { imageForm } from "../images/ImageUrl.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 import { type BrokenRule, referenceTo, removable } from "../Schemas.ts"

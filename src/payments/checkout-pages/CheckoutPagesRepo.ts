@@ -6,7 +6,7 @@ import { mostCounted } from "../../platform/kit/Request.ts"
 import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
 import { anyRow, firstRow, oneRow } from "../../platform/storage/Database.ts"
-import type { ShownCollection } from "../checkout/Collection.ts"
+import type { ShownCollection } from "../checkout-sessions/Collection.ts"
 import type { CheckoutPageItem, ListCheckoutPages } from "./Api.ts"
 
 export interface PageContent {

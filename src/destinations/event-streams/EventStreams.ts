@@ -15,13 +15,13 @@ import { orUnavailable } from "../../platform/storage/Database.ts"
 import {
   lookBack,
   type Micros,
-  makeStreamRepo,
+  makeEventStreamsRepo,
   type PollAnswer,
   type PollQuestion,
   type StreamedRow,
   type UsedDay,
   usedSince
-} from "./StreamRepo.ts"
+} from "./EventStreamsRepo.ts"
 
 /**
  * Polls the database for all streams of a process: while there are streams, one statement, a few times a second, tells
@@ -103,7 +103,7 @@ const pollOf = (previous: Poll | null, asked: PollQuestion, answer: PollAnswer):
 }
 
 const makeStreamPoller = (
-  repo: Effect.Effect.Success<typeof makeStreamRepo>
+  repo: Effect.Effect.Success<typeof makeEventStreamsRepo>
 ): Effect.Effect<StreamPoller, never, Scope.Scope> =>
   Effect.gen(function* () {
     const listeners = new Set<Listener>()
@@ -266,7 +266,7 @@ class Progress {
 }
 
 const makeParts = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOptions) {
-  const repo = yield* makeStreamRepo
+  const repo = yield* makeEventStreamsRepo
   const poller = yield* makeStreamPoller(repo)
   const catalog = yield* EventCatalog
   const takePlace = yield* makePlaces(eventStreamLimit)

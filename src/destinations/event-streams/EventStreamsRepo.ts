@@ -139,7 +139,7 @@ const reads = ({ micros, publicId, since, sql }: Parts) => ({
         ORDER BY e.created_at DESC LIMIT ${limit}`
 })
 
-export const makeStreamRepo = Effect.map(SqlClient.SqlClient, (sql) => {
+export const makeEventStreamsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const parts = makeParts(sql)
   return { ...polling(parts), ...reads(parts) }
 })

@@ -121,7 +121,7 @@ const makeRemoval = (sql: SqlClient.SqlClient) => {
   ])
 }
 
-export const makeDailyCountsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
+export const makeStatisticsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   ...makeCountStatements(sql),
   ...passStatements(sql),
   ...dayStatements(sql),
