@@ -11,8 +11,8 @@ import type { Tenant } from "../platform/kit/Tenant.ts"
 import { transaction } from "../platform/storage/Database.ts"
 import { makeAccountStatusRepo, type StatusComparison } from "./AccountStatusRepo.ts"
 import type { InboundContext } from "./ContextStatement.ts"
-import { classify, type Decision, decisionOf, type EnrichmentFailure, nothing, unreadable } from "./Decision.ts"
-import type { Unreadable } from "./Receipt.ts"
+import { classify, type Decision, decisionOf, type EnrichmentFailure, malformedDecision, nothing } from "./Decision.ts"
+import type { MalformedPart } from "./Receipt.ts"
 import type { NewReceipt } from "./ReceiptStatement.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
@@ -24,7 +24,7 @@ export interface StoredReport {
   readonly stored: boolean
   /** Whether some of its deliveries are queued for a worker. */
   readonly waits: boolean
-  readonly unreadable: Unreadable | null
+  readonly malformedPart: MalformedPart | null
 }
 
 type Insert<A extends { readonly stored: boolean }, E> = (decision: Decision) => Effect.Effect<A, E>
@@ -77,7 +77,7 @@ const makeParts = Effect.gen(function* () {
         outcome,
         stored: first,
         waits,
-        unreadable: decision.unreadable
+        malformedPart: decision.malformedPart
       }))
   const contextOf = (environment: Environment, { account, id }: Notification) =>
     account === null
@@ -122,7 +122,7 @@ const makeRead = ({ accounts, provider, sql, takePermit }: Parts, storeReading: 
     const account = yield* accounts.use(tenant, provider.retrieveAccount)
     const status = accountStatus(tenant.environment, account)
     if (Either.isLeft(status)) {
-      return yield* insert(unreadable("account", status.left, context))
+      return yield* insert(malformedDecision("account", status.left, context))
     }
     return status.right.account_id === notification.account
       ? yield* takePermit(`${tenant.environment} ${status.right.account_id}`).pipe(

@@ -60,7 +60,7 @@ export interface StoredReplay {
 
 type Sql = SqlClient.SqlClient
 
-/** Outcomes that led to nothing: the notification could not be read, or its account was not linked. */
+/** Outcomes that led to nothing: the notification is malformed, or its account was not linked. */
 const madeNothing: ReadonlyArray<ReceiptOutcome> = ["malformed", "unlinked"]
 
 const makeColumns = (sql: Sql) =>
@@ -241,7 +241,7 @@ const makeInsertMissing =
   (
     tenant: Tenant,
     receipt: Receipt,
-    { events, outcome, unreadable }: Decision
+    { events, outcome, malformedPart }: Decision
   ): Effect.Effect<StoredReplay, SqlError.SqlError> => {
     const wasNothing = madeNothing.includes(receipt.outcome)
     // False for stored status events, which are replayed with the receipt's old outcome and not created again
@@ -256,7 +256,7 @@ const makeInsertMissing =
     const newReceipt = sql`
       new_receipt AS (
         UPDATE payments.receipts
-        SET organization_id = ${tenant.organizationId}, reason = ${unreadable?.reason ?? null},
+        SET organization_id = ${tenant.organizationId}, reason = ${malformedPart?.reason ?? null},
           outcome = CASE WHEN EXISTS (SELECT 1 FROM delivery) THEN 'delivered'
             WHEN NOT (${becomesMore}) THEN outcome
             WHEN ${outcome}::text = 'delivered' THEN 'no_subscriber' ELSE ${outcome}::text END

@@ -153,7 +153,7 @@ const makeReplayOne = Effect.fnUntraced(function* (replays: Replays) {
    * are unchanged, whatever their state. Idempotent: repeated replays create each delivery once, and a delivered
    * notification is refused once its deliveries are no longer kept. Audited if anything was created.
    *
-   * An unreadable notification (`malformed`) becomes what it would have become, once this version can read it: its
+   * A `malformed` notification becomes what it would have become, once this version can read it: its
    * events, their deliveries, and what paused endpoints missed; for an account, its present status. So does one whose
    * account was not linked (`unlinked`), once it is.
    *
