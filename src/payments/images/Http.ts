@@ -14,6 +14,7 @@ import {
 } from "../../platform/errors/Errors.ts"
 import { BaseApi } from "../../platform/kit/BaseApi.ts"
 import { makeFairSemaphore } from "../../platform/kit/Concurrency.ts"
+import { uploadPolicy } from "../../platform/kit/Page.ts"
 import { hasEntityTag } from "../../platform/kit/Request.ts"
 import type { TrustedProxies } from "../../platform/settings/Forms.ts"
 import { readBytes, type UnreadableRequest } from "../../server/Body.ts"
@@ -157,7 +158,7 @@ export const productImagesHttp = HttpApiBuilder.group(BaseApi.add(ProductImagesA
 const imageHeaders = {
   "cache-control": "public, max-age=31536000, immutable",
   "x-content-type-options": "nosniff",
-  "content-security-policy": "default-src 'none'; sandbox",
+  "content-security-policy": uploadPolicy,
   "cross-origin-resource-policy": "cross-origin"
 }
 
