@@ -7,7 +7,7 @@ import type { DeliveryState } from "../events/DeliveryState.ts"
 import { eventId } from "../events/Envelope.ts"
 import { Provider } from "../payments/Provider.ts"
 import { type Environment, environments } from "../platform/kit/Environment.ts"
-import { deliveryId, type EndpointId, type OrganizationId } from "../platform/kit/Ids.ts"
+import { deliveryId, type EndpointId } from "../platform/kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../platform/kit/Request.ts"
 import { ofTenant, type Tenant } from "../platform/kit/Tenant.ts"
 import { removeOld } from "../platform/storage/Batches.ts"
@@ -131,7 +131,7 @@ const makeList =
 const makeStoredEvents =
   (sql: Sql, provider: string) =>
   (
-    { organizationId }: { readonly organizationId: OrganizationId },
+    tenant: Tenant,
     key: ReceiptKey & Pick<Receipt, "receivedAt">
   ): Effect.Effect<ReadonlyArray<StoredEvent>, SqlError.SqlError> =>
     sql<StoredEvent>`
@@ -141,8 +141,7 @@ const makeStoredEvents =
         AND s.event_id = e.public_id
     ) AS skipped
     FROM payments.events e
-    WHERE e.organization_id = ${organizationId} AND e.environment = ${key.environment}
-      AND e.id = ANY(${possibleEventKeys(provider, key)}::text[])
+    WHERE ${ofTenant(sql, tenant, "e")} AND e.id = ANY(${possibleEventKeys(provider, key)}::text[])
     ORDER BY e.type DESC`
 
 const makeEventsOf = (sql: Sql, storedEvents: ReturnType<typeof makeStoredEvents>) => {
