@@ -52,9 +52,6 @@ const toldAtOf = ({ created }: Notification, { lastToldAt }: StatusComparison): 
 /** One per account: further ones would only wait for its lock, each holding a connection. */
 const storedAtOnce = 2
 
-/** How long a reading waits for earlier ones; after that the provider has to send the notification again. */
-const patience = "5 seconds"
-
 const tooMany = () => new ServiceUnavailable({ cause: "Too many readings of accounts wait to be stored" })
 
 const makeParts = Effect.gen(function* () {
@@ -66,7 +63,8 @@ const makeParts = Effect.gen(function* () {
   const takePermit = yield* makeFairSemaphore({
     concurrency: storedAtOnce,
     share: 1,
-    patience,
+    // After that, the provider has to send the notification again
+    timeout: "5 seconds",
     onShareTaken: tooMany,
     onAllTaken: tooMany
   })

@@ -37,7 +37,7 @@ const gathering = {
   concurrency: 2,
   maxBatch: 64,
   interval: batchIntervalMillis,
-  patience: {
+  timeout: {
     millis: 5000,
     error: () => new SqlError.SqlError({ cause: undefined, message: "The database is too slow for the notifications" })
   },

@@ -186,7 +186,7 @@ const makePlaces = (concurrency: number) =>
     concurrency,
     share: streamsPerOrganization,
     // As long as the end of a stream that was just closed may take
-    patience: "100 millis",
+    timeout: "100 millis",
     onShareTaken: () =>
       new RateLimitExceeded({
         message: `The organization has ${streamsPerOrganization} event streams open here, the maximum; close one.`,

@@ -116,8 +116,6 @@ const readUpload = (
   )
 }
 
-const patience = "10 seconds"
-
 /** Concurrent uploads per process: each is held in memory as a whole, and one in a form several times. */
 const uploadConcurrency = 8
 
@@ -126,7 +124,7 @@ const makeTransfers = (concurrency: number) =>
   makeFairSemaphore({
     concurrency,
     share: Math.max(1, Math.floor(concurrency / 4)),
-    patience,
+    timeout: "10 seconds",
     onShareTaken: () =>
       new RateLimitExceeded({ message: "Too many images at once; wait as long as Retry-After says." }),
     onAllTaken: () => new ServiceUnavailable({ cause: "Too many images at once" })

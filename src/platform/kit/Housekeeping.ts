@@ -4,7 +4,7 @@ import { Duration, Effect, Layer, Schedule } from "effect"
 const usualInterval = "10 minutes"
 
 /** After how many intervals without a round another process takes over: the one that ran the last round has ended. */
-const patience = 1.5
+const takeoverFactor = 1.5
 
 /** This process's id in `payments.housekeeping`. */
 const processId = crypto.randomUUID()
@@ -30,7 +30,7 @@ export const housekeepingLayer = <R>(
           Effect.logWarning(`Housekeeping of ${name} failed; the next round tries again`, cause)
         )
       ).pipe(
-        Effect.whenEffect(isOurs(sql, name, Duration.times(interval, patience))),
+        Effect.whenEffect(isOurs(sql, name, Duration.times(interval, takeoverFactor))),
         Effect.repeat(Schedule.spaced(interval).pipe(Schedule.jittered)),
         Effect.withTracerEnabled(false),
         Effect.forkScoped

@@ -9,15 +9,15 @@ import type { DatabaseTarget, Host, SessionKind } from "../settings/DatabaseUrl.
  */
 
 /** Timeout for a host to accept a connection, or for the watched one to answer, in milliseconds. */
-const patience = 2000
+const timeoutMillis = 2000
 
 /**
- * Calls back after `patience`, counted in ticks of this process: a busy process must not take its own delay for a
+ * Calls back after `timeoutMillis`, counted in ticks of this process: a busy process must not take its own delay for a
  * host's.
  */
-const afterPatience = (expire: () => void): (() => void) => {
+const afterTimeout = (expire: () => void): (() => void) => {
   const step = 100
-  let left = patience / step
+  let left = timeoutMillis / step
   const ticking = setInterval(() => {
     left -= 1
     if (left > 0) return
@@ -118,8 +118,8 @@ export class Hosts {
         const client = new (this.clientsOf(Client))({
           connectionString: this.#target.url,
           application_name: `${this.#applicationName} watch`,
-          connectionTimeoutMillis: patience,
-          query_timeout: patience,
+          connectionTimeoutMillis: timeoutMillis,
+          query_timeout: timeoutMillis,
           keepAlive: true
         })
         client.on("error", ignore)
@@ -199,8 +199,8 @@ export class Hosts {
   async #connectTo(host: Host | undefined, client: pg.Client, open: () => Promise<unknown>): Promise<void> {
     if (host !== undefined) Object.assign(client, { host: host.name, port: host.port })
     this.#listen(client)
-    const tooLate = new UnsuitableServer({ message: `no connection within ${patience} ms` })
-    const end = host === undefined ? ignore : afterPatience(() => client.connection.stream.destroy(tooLate))
+    const tooLate = new UnsuitableServer({ message: `no connection within ${timeoutMillis} ms` })
+    const end = host === undefined ? ignore : afterTimeout(() => client.connection.stream.destroy(tooLate))
     try {
       await open()
       await this.#complete(client)

@@ -9,7 +9,7 @@ import { inSchema } from "./Schema.ts"
  */
 
 /** How long the pool may take to open two connections. */
-const patience = Duration.seconds(10)
+const openTimeout = Duration.seconds(10)
 
 /** How often both connections are asked for their server process: a pooler may repeat an assignment by chance. */
 const rounds = 6
@@ -69,7 +69,7 @@ const requireSessions = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError
         `it could not open two connections (${cause}). The service holds one for wake-ups and works on the others: maxConnections must be 2 at least, and 5 or more for the whole service`
       )
     const both = yield* Effect.all([sql.reserve, sql.reserve], { concurrency: 2 }).pipe(
-      Effect.timeoutFail({ duration: patience, onTimeout: () => tooFew("the second one took too long") }),
+      Effect.timeoutFail({ duration: openTimeout, onTimeout: () => tooFew("the second one took too long") }),
       Effect.catchTag("SqlError", (error) => tooFew(error.cause instanceof Error ? error.cause.message : error.message))
     )
     const [first, second] = [new Set<unknown>(), new Set<unknown>()]

@@ -16,7 +16,7 @@ const daysAhead = 3
 export const shortLockTimeout = "500ms"
 
 /** How often, and for how long, to retry locking a table that a long transaction holds. */
-export const lockPatience = Schedule.spaced("2 seconds").pipe(Schedule.upTo(Duration.minutes(5)))
+export const lockRetries = Schedule.spaced("2 seconds").pipe(Schedule.upTo(Duration.minutes(5)))
 
 /** Precision of `used_at` for deliveries that are queued again. */
 const usedWithin = "1 hour"
