@@ -59,7 +59,7 @@ import { replicaOf } from "../platform/storage/ReadReplica.ts"
 import { workerHealthLayer } from "../surface/http/WorkerHealth.ts"
 
 export interface ServiceOptions {
-  /** Those of the environment, apart from the parts below and those that local defaults complete. */
+  /** The environment's settings, apart from the parts below and those that local defaults complete. */
   readonly settings: Omit<
     SettingsShape,
     | "publicUrl"
@@ -223,7 +223,7 @@ export const deliveryLayer = (options: { readonly settings: DeliverySettings }) 
       Transport.layer({
         timeout: delivery.timeout,
         timeoutSpread,
-        // As many as can be in flight, since several customers may share one receiving service
+        // As many as there are concurrent attempts, since several organizations' endpoints may be on one host
         idleConnectionsPerOrigin: delivery.concurrency,
         idleConnections: 4 * delivery.concurrency
       })

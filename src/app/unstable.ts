@@ -3,7 +3,7 @@
  * or remove a name here; `connected-payments` has those that stay.
  */
 export { Retention } from "../destinations/deliveries/Retention.ts"
-// The shapes that the services' signatures name, so that a team can export what it makes of them
+// The types in the services' signatures, so that a team can export values made with them
 export type * from "../destinations/event-replays/EventReplays.ts"
 export { EventReplays } from "../destinations/event-replays/EventReplays.ts"
 export { Events } from "../destinations/events/Events.ts"

@@ -33,7 +33,7 @@ interface Reading<A extends { readonly stored: boolean }, E> {
   readonly insert: Insert<A, E>
   readonly notification: Notification
   readonly tenant: Tenant
-  /** Its number: see `AccountStatusRepo`. */
+  /** The reading's number: see `AccountStatusRepo`. */
   readonly reading: string
 }
 

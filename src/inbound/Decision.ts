@@ -53,7 +53,7 @@ export type Classification =
   | { readonly _tag: "NotForUs"; readonly decision: Decision }
   | { readonly _tag: "ForUs"; readonly context: InboundContext }
 
-/** Those of a disconnected account are ignored until it is linked again, those of the other mode always. */
+/** Notifications of a disconnected account are not for us until it is linked again, those of the other mode never. */
 export const classify = (
   environment: Environment,
   { livemode }: { readonly livemode: boolean },
@@ -67,12 +67,12 @@ export const classify = (
     : { _tag: "ForUs", context }
 }
 
-/** A connected account's event, with what is known about it. */
+/** A connected account's event, with the known facts about it. */
 interface AccountEvent {
   readonly environment: Environment
   readonly event: ProviderEvent
   readonly context: InboundContext
-  /** Null if it is not known what was sold, or nothing was. */
+  /** Null if nothing was sold, or the items are unknown. */
   readonly soldItems: SoldItems | null
 }
 
@@ -282,7 +282,7 @@ export const untilDecided = <A, E>(
       : Effect.flatMap(attempted.fetch, (more) => untilDecided(attempt, { ...fetched, ...more }))
   )
 
-/** The provider's news about a refund after it was made. The catalog has no event for it: see the guide to events. */
+/** The provider's reports of refunds that failed. The catalog has no event for them: see the guide to events. */
 
 /** A refund that the payer will not get: it failed, or was canceled while it waited for the payer. */
 export interface FailedRefund {

@@ -79,7 +79,7 @@ const make = Effect.fnUntraced(function* ({ publicUrl }: { readonly publicUrl: s
   }
 })
 
-/** Refunds that failed after they were made: the organization has to know, since its payers wait for their money. */
+/** Refunds that failed after their creation: the organization has to know, since its payers wait for their money. */
 export class FailedRefunds extends serviceWith<FailedRefunds>()("connected-payments/inbound/FailedRefunds", make) {}
 
 export const failedRefundsLayer: Layer.Layer<never, never, FailedRefunds | SqlClient.SqlClient> = housekeepingLayer(

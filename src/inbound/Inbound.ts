@@ -10,7 +10,7 @@ import {
   type ProviderEvent,
   parseProviderEvent
 } from "../events/stripe/ProviderEvent.ts"
-import { refundNewsTypes, translatedProviderTypes } from "../events/stripe/Translate.ts"
+import { refundUpdateTypes, translatedProviderTypes } from "../events/stripe/Translate.ts"
 import { CheckoutSessions } from "../payments/checkout-sessions/CheckoutSessions.ts"
 import { Provider } from "../payments/Provider.ts"
 import { ServiceUnavailable, SignatureInvalid } from "../platform/errors/Errors.ts"
@@ -61,7 +61,7 @@ const messages: Readonly<Record<MalformedPart["part"], string>> = {
 
 const knownTypes: ReadonlySet<string> = new Set([
   ...translatedProviderTypes,
-  ...refundNewsTypes,
+  ...refundUpdateTypes,
   "account.updated",
   "v1.account.updated",
   "v1.capability.updated",
@@ -460,7 +460,7 @@ const receiptOf = (
   traceparent: traceparentOf(fiber)
 })
 
-/** So that the provider sends it again (contract 11.2): a bug of ours may be fixed by then. */
+/** Fails, so that the provider sends it again (contract 11.2): a bug of ours may be fixed by then. */
 const notStored = (error: NotTaken): Effect.Effect<never, SignatureInvalid | ServiceUnavailable> => {
   if (error._tag === "SignatureInvalid" || error._tag === "ServiceUnavailable") return Effect.fail(error)
   const unavailable = new ServiceUnavailable({ cause: error })

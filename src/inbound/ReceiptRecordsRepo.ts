@@ -194,7 +194,7 @@ const makeMissing = (sql: Sql) => {
         }
       ORDER BY organization_id`
 
-  /** Those of a page of events that left no receipt. */
+  /** The events of a page that left no receipt. */
   const withoutReceipt = (environment: Environment, ids: ReadonlyArray<string>) =>
     Effect.map(
       sql<{ readonly id: string }>`
@@ -206,9 +206,9 @@ const makeMissing = (sql: Sql) => {
     )
 
   /**
-   * The connected accounts, and since when the provider's events may lack receipts: an hour before the last comparison,
-   * as a database that fell back to a replica may have lost what it had then; at least since a minute before it, as
-   * clocks differ. Those compared longest ago are first.
+   * The connected accounts, with the time since which events may lack receipts: an hour before the last comparison, as
+   * a database that failed over to a replica may have lost its latest rows; at least a minute before it, as clocks
+   * differ. Those compared longest ago are first.
    */
   const toReconcile = (environment: Environment) =>
     sql<Pick<Tenant, "organizationId"> & { readonly since: Date; readonly atLeastSince: Date }>`

@@ -39,8 +39,11 @@ const requireWellFormed = (decision: Decision): Effect.Effect<Decision, ReplayRe
     ? Effect.fail(refuseMalformed(decision.malformedPart?.reason ?? "its object"))
     : Effect.succeed(decision)
 
-/** Its event reported one moment, and is stored or gone: it is about an account, or was a thin notification. */
-const isOfAMoment = ({ provider }: Parts, { type }: Receipt): boolean =>
+/**
+ * Whether its event reported a state at one time, which can't be read again: it is about an account, or came as a thin
+ * notification.
+ */
+const isStatusReport = ({ provider }: Parts, { type }: Receipt): boolean =>
   provider.reader.topicOf(type) === "account" || (supports(provider, "verifyThinNotification") && /^v\d+\./.test(type))
 
 const dataOf = (payload: string): Readonly<Record<string, unknown>> => {
@@ -201,7 +204,7 @@ const makeReplaySnapshot = (
   return replaySnapshot
 }
 
-/** Once its deliveries are removed, nothing tells which endpoints got them. */
+/** Once its deliveries are removed, there is no record of which endpoints got them. */
 const makeRequireDeliveries =
   ({ records }: Parts) =>
   (receipt: Receipt, tenant: Tenant) =>
@@ -255,7 +258,7 @@ export const makeReplay = Effect.gen(function* () {
       const context = yield* contextOf(receipt, null)
       const tenant = { organizationId: context.organizationId, environment: receipt.environment }
       const store = stores.storeMissing(receipt, author)
-      if (!isOfAMoment(parts, receipt)) {
+      if (!isStatusReport(parts, receipt)) {
         yield* requireDeliveries(receipt, tenant)
         return yield* replaySnapshot(
           receipt,

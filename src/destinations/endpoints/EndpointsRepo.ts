@@ -180,7 +180,7 @@ const deletionStatements = (sql: Sql) => {
         sql<{ readonly count: number }>`
           WITH gone AS (
             DELETE FROM payments.delivery_queue
-            -- By their place, and with the rest in a form that no index serves, as in a claim
+            -- By ctid, with the other conditions in a form that no index can serve, as in a claim
             WHERE ctid = ANY (ARRAY(
                 SELECT q.tid FROM payments.endpoints e CROSS JOIN LATERAL (
                   SELECT ctid AS tid FROM payments.delivery_queue
@@ -273,7 +273,7 @@ const secretErasures = (sql: Sql) => ({
         SELECT id FROM payments.endpoint_secrets
         WHERE ${ofTenant(sql, tenant)} AND endpoint_id = ${id} AND retired_at IS NOT NULL
         ORDER BY retired_at DESC OFFSET ${mostReplacedSecrets}
-        -- The upkeep may be erasing them just now
+        -- Housekeeping may be erasing them right now
         FOR UPDATE SKIP LOCKED
       ))`,
 

@@ -35,7 +35,7 @@ import {
 
 const interval = "250 millis"
 
-/** In microseconds: a session appears among the open ones a moment after it has taken its time. */
+/** In microseconds: a transaction's time is set shortly before the transaction appears among the open ones. */
 const margin = 5_000_000
 
 /** The longest time for which an open transaction delays the settled time, in microseconds. */
@@ -185,7 +185,7 @@ const makePlaces = (concurrency: number) =>
   makeFairSemaphore({
     concurrency,
     share: streamsPerOrganization,
-    // As long as the end of a stream that was just closed may take
+    // A stream that was just closed may take this long to end
     timeout: "100 millis",
     onShareTaken: () =>
       new RateLimitExceeded({

@@ -46,7 +46,7 @@ export interface ReadStream {
   readonly limit: number
 }
 
-/** What all streams of a process ask together, a few times a second. */
+/** The question of a poll, which asks for all streams of a process. */
 export interface PollQuestion {
   readonly keys: ReadonlyArray<readonly [id: string, organizationId: OrganizationId]>
   readonly organizations: ReadonlyArray<OrganizationId>

@@ -58,7 +58,7 @@ const hashOf = (text: string): Buffer => createHash("sha256").update(text).diges
 /** The maximum length of a key: longer values are not even hashed. */
 export const maxKeyLength = 256
 
-/** The needed data of a request's key, without the key itself. */
+/** The data that a request's key is looked up by, without the key itself. */
 export interface PresentedKey {
   readonly hash: Buffer
   readonly hashText: string

@@ -148,7 +148,7 @@ export class BoundedSemaphore {
       )
       return Effect.ensuring(
         Effect.zipRight(begun, ownTurn),
-        // Wherever an interruption occurs
+        // Also after an interruption, wherever it occurs
         Effect.sync(() => {
           if (place !== undefined) this.#leave(place)
         })
@@ -286,7 +286,7 @@ export interface BatcherOptions<Input, Output, E> {
   readonly maxBatch: number
   /** The minimum time between the starts of two batches, in milliseconds; called for each batch. */
   readonly interval: () => number
-  /** How long an input waits for a lane, in milliseconds, and its error after that. */
+  /** How long an input waits for a batch, in milliseconds, and its error after that. */
   readonly timeout: { readonly millis: number; readonly error: () => E }
   /** How many inputs may wait; a further one fails with that error at once. Default: any number. */
   readonly maxWaiting?: number
@@ -304,9 +304,9 @@ interface Waiting<Input, Output, E> {
 }
 
 /**
- * Runs single inputs in batches. While a lane is free and batches are not spaced, nothing waits: a batch of one begins
- * at once. Otherwise inputs wait for the next batch, or fail after `timeout`. If a batch fails with an error that one
- * input may have caused, each input is retried alone, so that none fails because of another.
+ * Runs single inputs in batches. While fewer than `concurrency` batches run and they are not spaced, nothing waits: a
+ * batch of one begins at once. Otherwise inputs wait for the next batch, or fail after `timeout`. If a batch fails with
+ * an error that one input may have caused, each input is retried alone, so that none fails because of another.
  *
  * Tracing changes no batch. The spans of a batch's work are under the first caller's span that is recorded, and link to
  * those of the others.

@@ -3,7 +3,7 @@ import { Duration, Effect, Layer, Schedule } from "effect"
 
 const usualInterval = "10 minutes"
 
-/** After how many intervals without a round another process takes over: the one that ran the last round has ended. */
+/** After this many intervals without a round, another process takes over: the one that ran the last round has ended. */
 const takeoverFactor = 1.5
 
 /** This process's id in `payments.housekeeping`. */
@@ -15,7 +15,7 @@ const processId = crypto.randomUUID()
  * them; once it has ended, another takes over within about two and a half intervals.
  *
  * @param name the name of the whole group of tasks; processes with the same name share them
- * @param makeTasks the tasks, by the name of what each looks after: "sessions"
+ * @param makeTasks the tasks, by the name of the rows that each looks after: "sessions"
  * @param interval the pause between two rounds
  */
 export const housekeepingLayer = <R>(

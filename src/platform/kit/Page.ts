@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 
-/** The pages that the service renders itself: their skeleton, and what they may do. */
+/** The pages that the service renders itself: their skeleton and their policies. */
 
 /** Text as HTML, in an element or an attribute in double quotes. */
 export const escaped = (text: string): string =>

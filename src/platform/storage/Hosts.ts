@@ -5,7 +5,7 @@ import type { DatabaseTarget, Host, SessionKind } from "../settings/DatabaseUrl.
 
 /**
  * Connects to the server that accepts the wanted kind of session: usually the primary, wherever it is. `pg` itself
- * knows one host and takes whatever it finds there.
+ * knows one host, and accepts any kind of session there.
  */
 
 /** Timeout for a host to accept a connection, or for the watched one to answer, in milliseconds. */
@@ -50,7 +50,7 @@ const cut = (client: pg.Client): void => {
   client.connection.stream.destroy()
 }
 
-/** What a server reports about a session unasked: at its start, and whenever it changes. */
+/** The parameters that a server reports about a session at its start, and whenever they change. */
 interface Session {
   readonly isStandby: boolean | undefined
   readonly isReadOnly: boolean | undefined
@@ -163,7 +163,7 @@ export class Hosts {
     this.#known = host
   }
 
-  /** The first host to accept a connection. Concurrent callers share the search, and for a moment its failure. */
+  /** The first host to accept a connection. Concurrent callers share the search, and briefly its failure. */
   #find(): Promise<Host> {
     if (this.#search !== undefined) return this.#search
     const search = this.#tryAll()

@@ -4,8 +4,8 @@ import { Context, Duration, Effect, Layer } from "effect"
 import { inSchema } from "./Schema.ts"
 
 /**
- * An embedding team's own `PgClient`, checked when a layer is built: what the service's statements can't work with would
- * lose events later, without a word.
+ * An embedding team's own `PgClient`, checked when a layer is built: a client that the service's statements can't work
+ * with would silently lose events later.
  */
 
 /** How long the pool may take to open two connections. */
@@ -19,7 +19,7 @@ const refused = (reason: string) => {
   return new SqlError.SqlError({ cause: new Error(message), message })
 }
 
-/** What a value of a type must be in JavaScript: what `pg` makes of it, unless a client has parsers of its own. */
+/** How a value of each type must be read in JavaScript: as `pg` does, unless a client has its own parsers. */
 const forms: Readonly<Record<string, { readonly value: string; readonly is: (read: unknown) => boolean }>> = {
   timestamptz: { value: "2026-01-02 03:04:05.678+00", is: (read) => read instanceof Date },
   jsonb: { value: '{"a": [1]}', is: (read) => JSON.stringify(read) === '{"a":[1]}' },
