@@ -13,7 +13,7 @@ import { outboxLayer } from "../destinations/publishing/Outbox.ts"
 import { makeOutboxRepo } from "../destinations/publishing/OutboxRepo.ts"
 import { SyntheticTests } from "../destinations/publishing/SyntheticTests.ts"
 import { Recoveries } from "../destinations/recoveries/Recoveries.ts"
-import { DailyCounts } from "../destinations/statistics/DailyCounts.ts"
+import { Statistics } from "../destinations/statistics/Statistics.ts"
 import { type CatalogEntry, EventCatalog } from "../events/EventCatalog.ts"
 import { Invitations } from "../identity/invitations/Invitations.ts"
 import { Keys } from "../identity/keys/Keys.ts"
@@ -62,7 +62,7 @@ export const defaultSettings: Effect.Effect<ServiceOptions["settings"]> = readSe
 )
 
 export interface EmbeddedServiceOptions<E = never, R = never> extends Omit<EmbeddedOptions, "settings"> {
-  /** What differs from the defaults; see `defaultSettings`. */
+  /** Overrides of `defaultSettings`. */
   readonly settings?: Partial<ServiceOptions["settings"]>
   /** Stripe's credentials, or a layer: another provider, or a double for tests. */
   readonly provider: StripeProviderOptions | Layer.Layer<Provider, E, R>
@@ -76,7 +76,7 @@ const given = [
   AccountConnection,
   Accounts,
   CheckoutPages,
-  DailyCounts,
+  Statistics,
   Deliveries,
   Endpoints,
   EventReplays,
@@ -151,7 +151,7 @@ export interface EmbeddedEventsOptions extends OutboundEventsOptions {
   readonly catalog: ReadonlyArray<CatalogEntry>
   /** Keys for the signing secrets: the first encrypts, all decrypt. */
   readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
-  /** What differs from the defaults; see `defaultSettings`. */
+  /** Overrides of `defaultSettings`. */
   readonly settings?: Partial<
     DeliverySettings & Pick<ServiceOptions["settings"], "databasePoolSize" | "databaseSchema" | "endpointLimit">
   >

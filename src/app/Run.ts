@@ -49,8 +49,8 @@ const warnOfPlainHttp = ({ baseUrl, service }: CompletedSettings) =>
     : Effect.void
 
 /**
- * Frees what the start has left behind: half of the heap, which V8 would otherwise keep until it is full, and of a process
- * with little to do for ever. It takes some 0.3 seconds of processor time. V8 has no other way in from the program.
+ * Frees the memory that the start has used: half of the heap, which V8 would otherwise keep until it is full, and in a
+ * process with little to do for ever. It takes some 0.3 seconds of processor time. V8 offers a program no other way.
  */
 const freeWhatTheStartLeft = Effect.sync(() => {
   setFlagsFromString("--expose-gc")

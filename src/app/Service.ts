@@ -6,12 +6,12 @@ import { Deliveries } from "../destinations/deliveries/Deliveries.ts"
 import { Retention } from "../destinations/deliveries/Retention.ts"
 import { deletedEndpointsLayer, Endpoints } from "../destinations/endpoints/Endpoints.ts"
 import { EventReplays, eventReplaysLayer } from "../destinations/event-replays/EventReplays.ts"
+import { EventStreams } from "../destinations/event-streams/EventStreams.ts"
+import { EventTriggers } from "../destinations/event-triggers/EventTriggers.ts"
 import { Events } from "../destinations/events/Events.ts"
 import { SyntheticTests } from "../destinations/publishing/SyntheticTests.ts"
 import { Recoveries, recoveriesLayer } from "../destinations/recoveries/Recoveries.ts"
-import { DailyCounts, dailyCountsLayer } from "../destinations/statistics/DailyCounts.ts"
-import { EventStreams } from "../destinations/stream/EventStreams.ts"
-import { EventTriggers } from "../destinations/triggers/EventTriggers.ts"
+import { Statistics, statisticsLayer } from "../destinations/statistics/Statistics.ts"
 import { Warnings, warningsLayer } from "../destinations/warnings/Warnings.ts"
 import { LocalHandOff } from "../engine/queue/Enqueue.ts"
 import { observeQueue, Queue } from "../engine/queue/Queue.ts"
@@ -31,8 +31,8 @@ import { SignIn } from "../identity/sign-in/SignIn.ts"
 import { FailedRefunds, failedRefundsLayer } from "../inbound/FailedRefunds.ts"
 import { Inbound } from "../inbound/Inbound.ts"
 import { Receipts } from "../inbound/Receipts.ts"
-import { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
 import { CheckoutPages } from "../payments/checkout-pages/CheckoutPages.ts"
+import { CheckoutSessions } from "../payments/checkout-sessions/CheckoutSessions.ts"
 import { AccountConnection } from "../payments/connecting/AccountConnection.ts"
 import { imageStoreLayer } from "../payments/images/ImageStoreLayer.ts"
 import { Images } from "../payments/images/Images.ts"
@@ -59,7 +59,7 @@ import { replicaOf } from "../platform/storage/ReadReplica.ts"
 import { workerHealthLayer } from "../surface/http/WorkerHealth.ts"
 
 export interface ServiceOptions {
-  /** Those of the environment, apart from the parts below and those that local defaults complete. */
+  /** The environment's settings, apart from the parts below and those that local defaults complete. */
   readonly settings: Omit<
     SettingsShape,
     | "publicUrl"
@@ -152,7 +152,7 @@ export const servicesWithProviderLayer = <E, R>(options: EmbeddedOptions, provid
     Endpoints.layer({ limit: endpointLimit, allowLocalDestinations, destinationNetworks, keepFor }),
     SyntheticTests.layer,
     Deliveries.layer({ keepFor }),
-    DailyCounts.layer,
+    Statistics.layer,
     Recoveries.layer,
     EventStreams.layer(options.settings),
     Layer.provide(EventTriggers.layer, Idempotency.layer),
@@ -223,7 +223,7 @@ export const deliveryLayer = (options: { readonly settings: DeliverySettings }) 
       Transport.layer({
         timeout: delivery.timeout,
         timeoutSpread,
-        // As many as can be in flight, since several customers may share one receiving service
+        // As many as there are concurrent attempts, since several organizations' endpoints may be on one host
         idleConnectionsPerOrigin: delivery.concurrency,
         idleConnections: 4 * delivery.concurrency
       })
@@ -254,7 +254,7 @@ export const serviceHousekeepingLayer = ({ settings }: { readonly settings: Pick
         "authorizations of accounts": (yield* AccountConnection).clean,
         "rotated secrets": (yield* Endpoints).clean,
         "bindings to ended secrets": (yield* Deliveries).rebind,
-        "daily counts": (yield* DailyCounts).clean,
+        "daily counts": (yield* Statistics).clean,
         // Last, since it may take long
         deliveries: (yield* Retention).clean,
         "references of deliveries": (yield* Retention).checkReferences
@@ -283,7 +283,7 @@ export const rolesWithLayer = <A, E, R>(options: EmbeddedOptions, api: Layer.Lay
   Layer.mergeAll(
     serviceHousekeepingLayer(options),
     deletedEndpointsLayer,
-    dailyCountsLayer,
+    statisticsLayer,
     recoveriesLayer,
     eventReplaysLayer,
     warningsLayer,

@@ -1,8 +1,8 @@
 /**
- * The entry point for an embedding team: what the guide on embedding and its examples use, and what these need besides
- * (contract 1). These names follow semantic versioning; `connected-payments/unstable` has the parts that they are
- * composed of. Clients of the HTTP API import `connected-payments/api` and `/client`, consumers of events `/webhooks`,
- * tests `/testing` and `/emulator`.
+ * The entry point for an embedding team: the names that the guide on embedding and its examples use, and the types that
+ * these need (contract 1). These names follow semantic versioning; `connected-payments/unstable` has the parts that
+ * they are composed of. Clients of the HTTP API import `connected-payments/api` and `/client`, consumers of events
+ * `/webhooks`, tests `/testing` and `/emulator`.
  */
 
 export { Deliveries } from "../destinations/deliveries/Deliveries.ts"

@@ -43,7 +43,7 @@ export class EventStreamRefused extends Data.TaggedError("EventStreamRefused")<{
 class Broken extends Data.TaggedError("Broken")<{ readonly reason: string; readonly retryAfter: Duration.Duration }> {}
 
 /** How long the service may be silent: it sends a heartbeat every 10 seconds. */
-const patience = Duration.seconds(30)
+const idleTimeout = Duration.seconds(30)
 
 const longestWait = Duration.seconds(30)
 
@@ -181,7 +181,7 @@ const connect = (client: HttpClient.HttpClient, options: EventStreamOptions, pla
       ),
       // Last, since an answer that refuses the stream may get stuck as well
       Effect.timeoutFail({
-        duration: patience,
+        duration: idleTimeout,
         onTimeout: () => new Broken({ reason: "the service does not answer", retryAfter: Duration.zero })
       })
     )
@@ -190,7 +190,7 @@ const connect = (client: HttpClient.HttpClient, options: EventStreamOptions, pla
 const received = (response: HttpClientResponse.HttpClientResponse, reception: Reception) => {
   const messages = new Messages(reception.place)
   return response.stream.pipe(
-    Stream.timeoutFail(() => new Broken({ reason: "the service is silent", retryAfter: Duration.zero }), patience),
+    Stream.timeoutFail(() => new Broken({ reason: "the service is silent", retryAfter: Duration.zero }), idleTimeout),
     Stream.decodeText(),
     Stream.mapEffect((piece) =>
       Effect.try({

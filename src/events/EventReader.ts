@@ -47,14 +47,14 @@ export interface EventReader {
   /** Whether events of a type can lead to more than a receipt. */
   readonly concerns: (type: string) => boolean
   /**
-   * What events of a type are about, if not about an event of the catalog: `account`: its status may have changed, so it
-   * is read; `deauthorization`: its owner revoked our access; `refund`: a refund may have failed after it was made.
+   * The topic of a type without an event in the catalog. `account`: its status may have changed, so it is read;
+   * `deauthorization`: its owner revoked our access; `refund`: a refund may have failed after its creation.
    */
   readonly topicOf: (type: string) => "account" | "deauthorization" | "refund" | "other"
   /** Null if the event is not about a checkout session. */
   readonly soldItemsReference: (event: ProviderEvent) => SoldItemsReference | null
   readonly translate: (input: TranslateInput) => Translation
-  /** The list in an event that the provider has cut off and filters need whole; null if there is none. */
+  /** The list in an event that the provider truncated but filters need whole; null if there is none. */
   readonly truncatedList: (event: ProviderEvent) => TruncatedList | null
   readonly filterSubjects: (event: ProviderEvent, soldItems: SoldItems | null) => FoundSubjects
 }
@@ -65,14 +65,14 @@ export type CatalogEvent = {
   readonly [Type in Translatable]: { readonly type: Type; readonly data: EventData<Type> }
 }[Translatable]
 
-/** How the notifications of another provider become events. */
+/** Translates another provider's notifications into events. */
 export interface Translating {
   /**
-   * The events that a notification stands for, at most one of each type; none if it does not concern integrators. Pure.
-   * If it throws, or its data is not as the catalog says, the notification is recorded as `malformed` and leads to nothing.
+   * A notification's events, at most one of each type; none if it does not concern integrators. Pure. If it throws, or
+   * its data does not match the catalog, the notification is recorded as `malformed`, without events.
    */
   readonly translate: (event: ProviderEvent) => ReadonlyArray<CatalogEvent>
-  /** What endpoints can filter its events by. Default: nothing, so endpoints with filters get none. */
+  /** The facts that endpoints can filter its events by. Default: none, so endpoints with filters get no events. */
   readonly filterSubjects?: (event: ProviderEvent) => Partial<FilterSubjects>
 }
 

@@ -96,7 +96,7 @@ export const credentialsOf = new Map<unknown, ReadonlyArray<Credential>>([
   [KeyAuthentication, ["apiKey"]]
 ])
 
-/** Per client address: a request beyond them is refused before its body is read. */
+/** Limits per client address: a request beyond them is refused before its body is read. */
 
 const failure = errorSchemas(RateLimitExceeded, ServiceUnavailable)
 

@@ -81,7 +81,7 @@ const makeUseRecorder = Effect.gen(function* () {
 
 const twoCookies = `The request has more than one cookie named ${sessionCookie}, of which only one can be the session's.`
 
-/** Within its rate limit; the cookie is renewed when the session is extended. */
+/** Admits a session within its rate limit; renews the cookie when the session is extended. */
 export const makeSessionAdmission = Effect.gen(function* () {
   const sessions = yield* Sessions
   const { admit, policies, refuse } = yield* RequestAdmission
@@ -108,7 +108,7 @@ export const makeSessionAdmission = Effect.gen(function* () {
   })
 })
 
-/** The caller of a request's key, within its rate limit, in the organization that the key belongs to. */
+/** Admits a request's key within its rate limit, as a caller in the key's organization. */
 export const makeKeyAdmission = Effect.gen(function* () {
   const keys = yield* Keys
   const { admit, policies, refuse } = yield* RequestAdmission
@@ -297,7 +297,7 @@ export const requestedEnvironment: Effect.Effect<
     : refused("in the headers must be sandbox or production, once.")
 })
 
-/** In the workspace that the request names, for this request alone; access is not checked. */
+/** Selects the workspace that the request names, for this request alone; access is not checked. */
 const inRequestedWorkspace = (
   session: Session
 ): Effect.Effect<Session, ValidationFailed, HttpServerRequest.HttpServerRequest> =>

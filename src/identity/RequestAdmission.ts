@@ -27,7 +27,7 @@ import {
 
 /**
  * Admits requests by credential, within their rate limits, so that refused requests cost others nothing: the database's
- * last answer about a credential or a bucket is cached for a moment. A valid credential costs at most one round trip,
+ * last answer about a credential or a bucket is cached briefly. A valid credential costs at most one round trip,
  * including its limits.
  */
 

@@ -25,7 +25,7 @@ export const OneTimeToken = Schema.Redacted(
   })
 )
 
-/** What a member may do (contract 2.7, 2.8). */
+/** A member's role, which decides their rights (contract 2.7, 2.8). */
 export const MemberRole = Schema.Literal("owner", "admin", "developer", "viewer").annotations({
   identifier: "MemberRole",
   description:

@@ -11,8 +11,8 @@ import type { Tenant } from "../platform/kit/Tenant.ts"
 import { transaction } from "../platform/storage/Database.ts"
 import { makeAccountStatusRepo, type StatusComparison } from "./AccountStatusRepo.ts"
 import type { InboundContext } from "./ContextStatement.ts"
-import { classify, type Decision, decisionOf, type EnrichmentFailure, nothing, unreadable } from "./Decision.ts"
-import type { Unreadable } from "./Receipt.ts"
+import { classify, type Decision, decisionOf, type EnrichmentFailure, malformedDecision, nothing } from "./Decision.ts"
+import type { MalformedPart } from "./Receipt.ts"
 import type { NewReceipt } from "./ReceiptStatement.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
@@ -24,7 +24,7 @@ export interface StoredReport {
   readonly stored: boolean
   /** Whether some of its deliveries are queued for a worker. */
   readonly waits: boolean
-  readonly unreadable: Unreadable | null
+  readonly malformedPart: MalformedPart | null
 }
 
 type Insert<A extends { readonly stored: boolean }, E> = (decision: Decision) => Effect.Effect<A, E>
@@ -33,7 +33,7 @@ interface Reading<A extends { readonly stored: boolean }, E> {
   readonly insert: Insert<A, E>
   readonly notification: Notification
   readonly tenant: Tenant
-  /** Its number: see `AccountStatusRepo`. */
+  /** The reading's number: see `AccountStatusRepo`. */
   readonly reading: string
 }
 
@@ -52,9 +52,6 @@ const toldAtOf = ({ created }: Notification, { lastToldAt }: StatusComparison): 
 /** One per account: further ones would only wait for its lock, each holding a connection. */
 const storedAtOnce = 2
 
-/** How long a reading waits for earlier ones; after that the provider has to send the notification again. */
-const patience = "5 seconds"
-
 const tooMany = () => new ServiceUnavailable({ cause: "Too many readings of accounts wait to be stored" })
 
 const makeParts = Effect.gen(function* () {
@@ -66,7 +63,8 @@ const makeParts = Effect.gen(function* () {
   const takePermit = yield* makeFairSemaphore({
     concurrency: storedAtOnce,
     share: 1,
-    patience,
+    // After that, the provider has to send the notification again
+    timeout: "5 seconds",
     onShareTaken: tooMany,
     onAllTaken: tooMany
   })
@@ -77,7 +75,7 @@ const makeParts = Effect.gen(function* () {
         outcome,
         stored: first,
         waits,
-        unreadable: decision.unreadable
+        malformedPart: decision.malformedPart
       }))
   const contextOf = (environment: Environment, { account, id }: Notification) =>
     account === null
@@ -122,7 +120,7 @@ const makeRead = ({ accounts, provider, sql, takePermit }: Parts, storeReading: 
     const account = yield* accounts.use(tenant, provider.retrieveAccount)
     const status = accountStatus(tenant.environment, account)
     if (Either.isLeft(status)) {
-      return yield* insert(unreadable("account", status.left, context))
+      return yield* insert(malformedDecision("account", status.left, context))
     }
     return status.right.account_id === notification.account
       ? yield* takePermit(`${tenant.environment} ${status.right.account_id}`).pipe(

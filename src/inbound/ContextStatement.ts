@@ -7,13 +7,13 @@ import type { Environment } from "../platform/kit/Environment.ts"
 import type { OrganizationId } from "../platform/kit/Ids.ts"
 import { parametersOf } from "../platform/storage/Statements.ts"
 
-/** What was sold may differ: payers may change quantities, for example. */
+/** The items that a session offers; payers may buy others, for example by changing quantities. */
 export interface OfferedItems extends SoldItems {
   /** Subtotal of these items; null if an equal subtotal would not prove that they were sold. */
   readonly subtotal: number | null
 }
 
-/** Whose account it is about, which endpoints may get its events, and what its session offers. */
+/** A notification's account and tenant, endpoints that may get its events, and items that its session offers. */
 export interface InboundContext {
   readonly organizationId: OrganizationId
   readonly connected: boolean
@@ -27,7 +27,7 @@ export interface InboundContext {
   readonly version: string | null
 }
 
-/** A context from the database, with its tenant's version at that moment. */
+/** A context from the database, with its tenant's version at that time. */
 export type FoundContext = InboundContext & { readonly version: string }
 
 export interface ContextQuery {

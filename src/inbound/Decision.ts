@@ -17,8 +17,8 @@ import {
   withWholeList
 } from "../events/stripe/ProviderEvent.ts"
 import { Accounts } from "../payments/Accounts.ts"
-import { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
-import { isMarked } from "../payments/checkout/Metadata.ts"
+import { CheckoutSessions } from "../payments/checkout-sessions/CheckoutSessions.ts"
+import { isMarked } from "../payments/checkout-sessions/Metadata.ts"
 import { Provider, type ProviderShape } from "../payments/Provider.ts"
 import type { ProviderFailure } from "../payments/ProviderErrors.ts"
 import type { ProviderObject } from "../payments/Schemas.ts"
@@ -27,29 +27,33 @@ import { KeyedHash } from "../platform/kit/crypto/KeyedHash.ts"
 import type { Environment } from "../platform/kit/Environment.ts"
 import type { Tenant } from "../platform/kit/Tenant.ts"
 import type { InboundContext, OfferedItems } from "./ContextStatement.ts"
-import type { ReceiptOutcome, Unreadable } from "./Receipt.ts"
+import type { MalformedPart, ReceiptOutcome } from "./Receipt.ts"
 import type { NewReceipt } from "./ReceiptStatement.ts"
 
-export interface Decision extends Pick<NewReceipt, "outcome" | "organizationId" | "events" | "unreadable"> {}
+export interface Decision extends Pick<NewReceipt, "outcome" | "organizationId" | "events" | "malformedPart"> {}
 
 /** A decision to store only the receipt. */
 export const nothing = (outcome: ReceiptOutcome, context?: InboundContext): Decision => ({
   outcome,
   organizationId: context?.organizationId ?? null,
   events: [],
-  unreadable: null
+  malformedPart: null
 })
 
-export const unreadable = (part: Unreadable["part"], { reason }: Malformed, context?: InboundContext): Decision => ({
+export const malformedDecision = (
+  part: MalformedPart["part"],
+  { reason }: Malformed,
+  context?: InboundContext
+): Decision => ({
   ...nothing("malformed", context),
-  unreadable: { part, reason }
+  malformedPart: { part, reason }
 })
 
 export type Classification =
   | { readonly _tag: "NotForUs"; readonly decision: Decision }
   | { readonly _tag: "ForUs"; readonly context: InboundContext }
 
-/** Those of a disconnected account are ignored until it is linked again, those of the other mode always. */
+/** Notifications of a disconnected account are not for us until it is linked again, those of the other mode never. */
 export const classify = (
   environment: Environment,
   { livemode }: { readonly livemode: boolean },
@@ -63,12 +67,12 @@ export const classify = (
     : { _tag: "ForUs", context }
 }
 
-/** A connected account's event, with what is known about it. */
+/** A connected account's event, with the known facts about it. */
 interface AccountEvent {
   readonly environment: Environment
   readonly event: ProviderEvent
   readonly context: InboundContext
-  /** Null if it is not known what was sold, or nothing was. */
+  /** Null if nothing was sold, or the items are unknown. */
   readonly soldItems: SoldItems | null
 }
 
@@ -95,7 +99,7 @@ export const decisionOf = (
   envelopes: ReadonlyArray<Envelope>,
   context: InboundContext,
   known?: KnownSubjects,
-  unreadable: Unreadable | null = null
+  malformedPart: MalformedPart | null = null
 ): Decision => {
   const events = envelopes.map((envelope) =>
     matchEvent(
@@ -108,7 +112,7 @@ export const decisionOf = (
     outcome: events.some(({ matching }) => matching.some(({ active }) => active)) ? "delivered" : "no_subscriber",
     organizationId: context.organizationId,
     events,
-    unreadable
+    malformedPart
   }
 }
 
@@ -124,11 +128,11 @@ const byItems = ({ prices, products }: Filters): boolean => products !== undefin
 const byMetadata = ({ metadata }: Filters): boolean => metadata !== undefined
 
 /** The fields that endpoints filter these events by but the provider's object no longer has; null if there are none. */
-export const unreadableFilters = (
+export const malformedFilters = (
   envelopes: ReadonlyArray<Envelope>,
   { missing }: FoundSubjects,
   context: InboundContext
-): Unreadable | null => {
+): MalformedPart | null => {
   const paths = [
     ...(missing.items !== null && isAsked(envelopes, context, byItems) ? [missing.items] : []),
     ...(missing.metadata !== null && isAsked(envelopes, context, byMetadata) ? [missing.metadata] : [])
@@ -249,16 +253,14 @@ export const makeEnrichment = Effect.gen(function* () {
       return decided(nothing(envelopes, context))
     }
     if ("_tag" in envelopes) {
-      return decided(unreadable("object", envelopes, context))
+      return decided(malformedDecision("object", envelopes, context))
     }
     const list = provider.reader.truncatedList(event)
     const whole = list === null || !fetched.items ? event : withWholeList(event, list, fetched.items)
     const subjects = provider.reader.filterSubjects(whole, soldItems)
     return list !== null && fetched.items === undefined && needsWholeList(envelopes, subjects, context)
       ? needsFetch(fetchItems(tenant, list))
-      : decided(
-          decisionOf(envelopes, context, { subjects, keyedHash }, unreadableFilters(envelopes, subjects, context))
-        )
+      : decided(decisionOf(envelopes, context, { subjects, keyedHash }, malformedFilters(envelopes, subjects, context)))
   }
 
   return { decide }
@@ -280,7 +282,7 @@ export const untilDecided = <A, E>(
       : Effect.flatMap(attempted.fetch, (more) => untilDecided(attempt, { ...fetched, ...more }))
   )
 
-/** The provider's news about a refund after it was made. The catalog has no event for it: see the guide to events. */
+/** The provider's reports of refunds that failed. The catalog has no event for them: see the guide to events. */
 
 /** A refund that the payer will not get: it failed, or was canceled while it waited for the payer. */
 export interface FailedRefund {

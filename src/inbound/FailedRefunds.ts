@@ -10,7 +10,7 @@ import { serviceWith } from "../platform/kit/Service.ts"
 import type { Tenant } from "../platform/kit/Tenant.ts"
 import { orUnavailable } from "../platform/storage/Database.ts"
 import type { InboundContext } from "./ContextStatement.ts"
-import { type Decision, type FailedRefund, failedRefundOf, nothing, unreadable } from "./Decision.ts"
+import { type Decision, type FailedRefund, failedRefundOf, malformedDecision, nothing } from "./Decision.ts"
 import { makeFailedRefundsRepo } from "./FailedRefundsRepo.ts"
 
 const interval = "1 minute"
@@ -29,7 +29,7 @@ export const makeRecordFailedRefund = Effect.map(
       context: InboundContext
     ): Effect.Effect<Decision, SqlError.SqlError> =>
       Either.match(failedRefundOf(event), {
-        onLeft: (malformed) => Effect.succeed(unreadable("object", malformed, context)),
+        onLeft: (malformed) => Effect.succeed(malformedDecision("object", malformed, context)),
         onRight: (refund) =>
           refund === null
             ? Effect.succeed(nothing("ignored", context))
@@ -79,7 +79,7 @@ const make = Effect.fnUntraced(function* ({ publicUrl }: { readonly publicUrl: s
   }
 })
 
-/** Refunds that failed after they were made: the organization has to know, since its payers wait for their money. */
+/** Refunds that failed after their creation: the organization has to know, since its payers wait for their money. */
 export class FailedRefunds extends serviceWith<FailedRefunds>()("connected-payments/inbound/FailedRefunds", make) {}
 
 export const failedRefundsLayer: Layer.Layer<never, never, FailedRefunds | SqlClient.SqlClient> = housekeepingLayer(

@@ -29,7 +29,7 @@ export const makeFailedRefundsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
     )
     GROUP BY f.organization_id, f.environment ORDER BY min(f.mail_at) LIMIT ${tenantsAtOnce}`,
 
-  /** Waits for another process that claims at the same time, so that the two don't share what belongs in one mail. */
+  /** Waits for a process that claims at the same time, so that the two don't split the refunds of one mail. */
   claim: (tenant: Tenant) => sql<FailedRefund>`
     WITH due AS MATERIALIZED (
       SELECT refund_id FROM payments.failed_refunds

@@ -10,8 +10,8 @@ import {
   type ProviderEvent,
   parseProviderEvent
 } from "../events/stripe/ProviderEvent.ts"
-import { refundNewsTypes, translatedProviderTypes } from "../events/stripe/Translate.ts"
-import { CheckoutSessions } from "../payments/checkout/CheckoutSessions.ts"
+import { refundUpdateTypes, translatedProviderTypes } from "../events/stripe/Translate.ts"
+import { CheckoutSessions } from "../payments/checkout-sessions/CheckoutSessions.ts"
 import { Provider } from "../payments/Provider.ts"
 import { ServiceUnavailable, SignatureInvalid } from "../platform/errors/Errors.ts"
 import { flatMapSync, millisNow } from "../platform/kit/Concurrency.ts"
@@ -30,39 +30,38 @@ import {
   type EnrichmentFailure,
   type Fetched,
   makeEnrichment,
+  malformedDecision,
   nothing,
   nothingFetched,
-  unreadable,
   untilDecided
 } from "./Decision.ts"
 import { makeRecordFailedRefund } from "./FailedRefunds.ts"
-import type { ReceiptOutcome, Unreadable } from "./Receipt.ts"
+import type { MalformedPart, ReceiptOutcome } from "./Receipt.ts"
 import { makeReceiptsRepo, type TenantChanged } from "./ReceiptsRepo.ts"
 import { isAccountUpdate, type Notification, parseThinNotification, thinDeauthorization } from "./ThinNotification.ts"
 
-/** An unreadable part, with the known facts about its notification. */
-interface UnreadableReport extends Unreadable {
+/** A malformed part, with the known facts about its notification. */
+interface MalformedReport extends MalformedPart {
   readonly environment: Environment
-  /** Null if the notification itself could not be read. */
+  /** Null if the notification itself is malformed. */
   readonly providerEventId: string | null
-  /** The provider's event type; null if the notification itself could not be read. */
+  /** The provider's event type; null if the notification itself is malformed. */
   readonly type: string | null
   readonly organizationId: OrganizationId | null
   /** The provider's API version of the payload. */
   readonly apiVersion: string | null
 }
 
-const messages: Readonly<Record<Unreadable["part"], string>> = {
-  event: "A notification of the provider could not be read and was refused: see the guide, Notifications can't be read",
-  object: "A notification could not be read, so it created no event: see the guide, Notifications can't be read",
-  account: "An account could not be read, so no event reported its status: see the guide, Notifications can't be read",
-  filters:
-    "The fields that endpoints filter by could not be read, so they got nothing: see the guide, Notifications can't be read"
+const messages: Readonly<Record<MalformedPart["part"], string>> = {
+  event: "A notification of the provider is malformed and was refused: see the guide, Malformed notifications",
+  object: "A notification is malformed, so it created no event: see the guide, Malformed notifications",
+  account: "An account is malformed, so no event reported its status: see the guide, Malformed notifications",
+  filters: "Fields that endpoints filter by are malformed, so they got nothing: see the guide, Malformed notifications"
 }
 
 const knownTypes: ReadonlySet<string> = new Set([
   ...translatedProviderTypes,
-  ...refundNewsTypes,
+  ...refundUpdateTypes,
   "account.updated",
   "v1.account.updated",
   "v1.capability.updated",
@@ -79,9 +78,9 @@ const typeLabel = (type: string | null): string => {
 /** In the log and the metrics, containing only field paths and the provider's names. */
 const reportTo =
   (metrics: MetricsWriter | null) =>
-  ({ part, ...report }: UnreadableReport): Effect.Effect<void> =>
+  ({ part, ...report }: MalformedReport): Effect.Effect<void> =>
     Effect.suspend(() => {
-      metrics?.count("connected_payments.notification.unreadable.count", [
+      metrics?.count("connected_payments.notification.malformed.count", [
         report.environment,
         typeLabel(report.type),
         part
@@ -103,7 +102,7 @@ const makeParts = Effect.gen(function* () {
   const wakeUp = yield* WakeUp
   const metrics = yield* Metrics
   const count = countedBy(metrics)
-  const reportUnreadable = reportTo(metrics)
+  const reportMalformed = reportTo(metrics)
   const receipts = yield* makeReceiptsRepo(yield* LocalHandOff)
   const { decide } = yield* makeEnrichment
   const accountReports = yield* makeAccountReports
@@ -114,7 +113,7 @@ const makeParts = Effect.gen(function* () {
     sessions,
     wakeUp,
     count,
-    reportUnreadable,
+    reportMalformed,
     receipts,
     decide,
     accountReports,
@@ -124,7 +123,7 @@ const makeParts = Effect.gen(function* () {
 
 type Parts = Effect.Effect.Success<typeof makeParts>
 
-const makeStoring = ({ receipts, reportUnreadable, wakeUp }: Parts) => {
+const makeStoring = ({ receipts, reportMalformed, wakeUp }: Parts) => {
   const contextOf = (
     environment: Environment,
     { account, id }: Notification,
@@ -143,7 +142,7 @@ const makeStoring = ({ receipts, reportUnreadable, wakeUp }: Parts) => {
         outcome,
         stored: first,
         waits,
-        unreadable: decision.unreadable
+        malformedPart: decision.malformedPart
       })
     )
 
@@ -151,15 +150,15 @@ const makeStoring = ({ receipts, reportUnreadable, wakeUp }: Parts) => {
     { environment, providerEventId, type }: ReceiptBase,
     organizationId: InboundContext["organizationId"] | null,
     apiVersion: string | null,
-    { outcome, stored, unreadable, waits }: StoredReport
+    { outcome, stored, malformedPart, waits }: StoredReport
   ): Effect.Effect<Received> =>
     Effect.withFiberRuntime((fiber) => {
       const received: Received = stored ? outcome : "duplicate"
       annotateFiber(fiber, { "notification.outcome": received })
       const announced = Effect.as(waits ? wakeUp.announce : Effect.void, received)
-      if (!stored || unreadable === null) return announced
-      const reported = { ...unreadable, environment, organizationId, providerEventId, type, apiVersion }
-      return Effect.zipRight(reportUnreadable(reported), announced)
+      if (!stored || malformedPart === null) return announced
+      const reported = { ...malformedPart, environment, organizationId, providerEventId, type, apiVersion }
+      return Effect.zipRight(reportMalformed(reported), announced)
     })
 
   return { contextOf, store, finish }
@@ -246,11 +245,11 @@ const makeTakeSnapshot = ({ decide, provider, receipts, sql }: Parts, { contextO
   return takeSnapshot
 }
 
-const makeEntryFor = ({ count, reportUnreadable }: Parts, take: ReturnType<typeof makeTake>) => {
-  /** Refuses a signed body that can't be read, so that the provider sends it again, and reports it to operators. */
-  const refuseUnreadable = (environment: Environment, input: unknown, { reason }: Malformed) =>
+const makeEntryFor = ({ count, reportMalformed }: Parts, take: ReturnType<typeof makeTake>) => {
+  /** Refuses a malformed notification, so that the provider sends it again, and reports it to operators. */
+  const refuseMalformed = (environment: Environment, input: unknown, { reason }: Malformed) =>
     Effect.zipRight(
-      reportUnreadable({
+      reportMalformed({
         part: "event",
         reason,
         environment,
@@ -272,7 +271,7 @@ const makeEntryFor = ({ count, reportUnreadable }: Parts, take: ReturnType<typeo
         verify(body, signatureHeader),
         ({ environment, event: input }): Effect.Effect<Received, NotTaken> => {
           const parsed = parse(input)
-          if (Either.isLeft(parsed)) return refuseUnreadable(environment, input, parsed.left)
+          if (Either.isLeft(parsed)) return refuseMalformed(environment, input, parsed.left)
           // On each line of the log from here on, and on the span
           annotateFiber(fiber, { "notification.id": parsed.right.id, "notification.type": parsed.right.type })
           return environment === "sandbox" && parsed.right.livemode
@@ -412,10 +411,10 @@ interface Form<N extends Notification> {
   readonly handlingOf: (notification: N, input: unknown) => Handling
 }
 
-/** Classifies as unreadable, not unlinked, a notification that is about an account by its type but names none. */
+/** Classifies as malformed, not unlinked, a notification that is about an account by its type but names none. */
 const withoutAccount = (decision: Decision): Decision =>
   decision.outcome === "unlinked"
-    ? unreadable("object", malformedAt(["event.related_object", "event.context"]))
+    ? malformedDecision("object", malformedAt(["event.related_object", "event.context"]))
     : decision
 
 /** Counts notifications by outcome, if metrics are on. */
@@ -461,7 +460,7 @@ const receiptOf = (
   traceparent: traceparentOf(fiber)
 })
 
-/** So that the provider sends it again (contract 11.2): a bug of ours may be fixed by then. */
+/** Fails, so that the provider sends it again (contract 11.2): a bug of ours may be fixed by then. */
 const notStored = (error: NotTaken): Effect.Effect<never, SignatureInvalid | ServiceUnavailable> => {
   if (error._tag === "SignatureInvalid" || error._tag === "ServiceUnavailable") return Effect.fail(error)
   const unavailable = new ServiceUnavailable({ cause: error })

@@ -21,8 +21,8 @@ export const receiptOutcomes = ["delivered", "no_subscriber", "ignored", "unlink
 
 export type ReceiptOutcome = (typeof receiptOutcomes)[number]
 
-/** The unreadable part of a signed notification; perhaps the provider's next API version has moved it. */
-export interface Unreadable {
+/** The malformed part of a signed notification; perhaps the provider's next API version has moved it. */
+export interface MalformedPart {
   /**
    * - `event`: the notification itself; it is refused, and the provider sends it again
    * - `object`: its object, or the account that it is about: it led to nothing
@@ -43,7 +43,7 @@ export interface Receipt {
   readonly livemode: boolean
   readonly outcome: ReceiptOutcome
   /**
-   * The fields that could not be read, as paths, never their values; null if everything could be read. With an outcome
+   * The malformed fields, as paths, never their values; null if there are none. With an outcome
    * other than `malformed`, some endpoints filter by them: those got nothing, the others did.
    */
   readonly reason: string | null

@@ -7,7 +7,7 @@ import type { DeliveryState } from "../events/DeliveryState.ts"
 import { eventId } from "../events/Envelope.ts"
 import { Provider } from "../payments/Provider.ts"
 import { type Environment, environments } from "../platform/kit/Environment.ts"
-import { deliveryId, type EndpointId, type OrganizationId } from "../platform/kit/Ids.ts"
+import { deliveryId, type EndpointId } from "../platform/kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../platform/kit/Request.ts"
 import { ofTenant, type Tenant } from "../platform/kit/Tenant.ts"
 import { removeOld } from "../platform/storage/Batches.ts"
@@ -60,7 +60,7 @@ export interface StoredReplay {
 
 type Sql = SqlClient.SqlClient
 
-/** Outcomes that led to nothing: the notification could not be read, or its account was not linked. */
+/** Outcomes that led to nothing: the notification is malformed, or its account was not linked. */
 const madeNothing: ReadonlyArray<ReceiptOutcome> = ["malformed", "unlinked"]
 
 const makeColumns = (sql: Sql) =>
@@ -131,7 +131,7 @@ const makeList =
 const makeStoredEvents =
   (sql: Sql, provider: string) =>
   (
-    { organizationId }: { readonly organizationId: OrganizationId },
+    tenant: Tenant,
     key: ReceiptKey & Pick<Receipt, "receivedAt">
   ): Effect.Effect<ReadonlyArray<StoredEvent>, SqlError.SqlError> =>
     sql<StoredEvent>`
@@ -141,8 +141,7 @@ const makeStoredEvents =
         AND s.event_id = e.public_id
     ) AS skipped
     FROM payments.events e
-    WHERE e.organization_id = ${organizationId} AND e.environment = ${key.environment}
-      AND e.id = ANY(${possibleEventKeys(provider, key)}::text[])
+    WHERE ${ofTenant(sql, tenant, "e")} AND e.id = ANY(${possibleEventKeys(provider, key)}::text[])
     ORDER BY e.type DESC`
 
 const makeEventsOf = (sql: Sql, storedEvents: ReturnType<typeof makeStoredEvents>) => {
@@ -195,7 +194,7 @@ const makeMissing = (sql: Sql) => {
         }
       ORDER BY organization_id`
 
-  /** Those of a page of events that left no receipt. */
+  /** The events of a page that left no receipt. */
   const withoutReceipt = (environment: Environment, ids: ReadonlyArray<string>) =>
     Effect.map(
       sql<{ readonly id: string }>`
@@ -207,9 +206,9 @@ const makeMissing = (sql: Sql) => {
     )
 
   /**
-   * The connected accounts, and since when the provider's events may lack receipts: an hour before the last comparison,
-   * as a database that fell back to a replica may have lost what it had then; at least since a minute before it, as
-   * clocks differ. Those compared longest ago are first.
+   * The connected accounts, with the time since which events may lack receipts: an hour before the last comparison, as
+   * a database that failed over to a replica may have lost its latest rows; at least a minute before it, as clocks
+   * differ. Those compared longest ago are first.
    */
   const toReconcile = (environment: Environment) =>
     sql<Pick<Tenant, "organizationId"> & { readonly since: Date; readonly atLeastSince: Date }>`
@@ -241,7 +240,7 @@ const makeInsertMissing =
   (
     tenant: Tenant,
     receipt: Receipt,
-    { events, outcome, unreadable }: Decision
+    { events, outcome, malformedPart }: Decision
   ): Effect.Effect<StoredReplay, SqlError.SqlError> => {
     const wasNothing = madeNothing.includes(receipt.outcome)
     // False for stored status events, which are replayed with the receipt's old outcome and not created again
@@ -256,7 +255,7 @@ const makeInsertMissing =
     const newReceipt = sql`
       new_receipt AS (
         UPDATE payments.receipts
-        SET organization_id = ${tenant.organizationId}, reason = ${unreadable?.reason ?? null},
+        SET organization_id = ${tenant.organizationId}, reason = ${malformedPart?.reason ?? null},
           outcome = CASE WHEN EXISTS (SELECT 1 FROM delivery) THEN 'delivered'
             WHEN NOT (${becomesMore}) THEN outcome
             WHEN ${outcome}::text = 'delivered' THEN 'no_subscriber' ELSE ${outcome}::text END

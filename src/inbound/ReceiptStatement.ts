@@ -9,7 +9,7 @@ import type { Environment } from "../platform/kit/Environment.ts"
 import { receiptMonths } from "../platform/storage/partitions/ReceiptMonths.ts"
 import { parametersOf } from "../platform/storage/Statements.ts"
 import { tenantVersion } from "./ContextStatement.ts"
-import type { Receipt, ReceiptOutcome, Unreadable } from "./Receipt.ts"
+import type { MalformedPart, Receipt, ReceiptOutcome } from "./Receipt.ts"
 
 /**
  * The partition that stores a receipt. A unique key can't span the months' tables, so all copies of a notification must
@@ -119,7 +119,7 @@ export const makeReceiptPartitions = Effect.map(SqlClient.SqlClient, (sql) => {
 
 /** A notification to be stored with its events and deliveries. */
 export interface NewReceipt extends Omit<Receipt, "reason" | "duplicates" | "reconciled"> {
-  readonly unreadable: Unreadable | null
+  readonly malformedPart: MalformedPart | null
   readonly events: ReadonlyArray<MatchedEvent<EventType>>
   /** The account revoked our access: it is disconnected with the receipt, unless it was linked after that. */
   readonly deauthorizes: boolean
@@ -357,7 +357,7 @@ const insertionOf = (
   type: receipts.map(({ type }) => type),
   livemode: receipts.map(({ livemode }) => livemode),
   outcome: receipts.map(({ outcome }) => outcome),
-  reason: receipts.map(({ unreadable }) => unreadable?.reason ?? null),
+  reason: receipts.map(({ malformedPart }) => malformedPart?.reason ?? null),
   // As text: the driver would write dates in local time
   providerCreatedAt: receipts.map(({ providerCreatedAt }) => providerCreatedAt.toISOString()),
   receivedAt: receipts.map(({ receivedAt }) => receivedAt.toISOString()),

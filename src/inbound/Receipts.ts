@@ -147,15 +147,15 @@ const makeReplayOne = Effect.fnUntraced(function* (replays: Replays) {
     Effect.flatMap(replays.fetchEvent(tenant, providerEventId), (event) => replays.takeIn(tenant, event, author))
 
   /**
-   * Creates the missing deliveries of a notification's events, and nothing else: those to endpoints that are active,
-   * subscribed and let the event pass their filters now. The event is fetched again from the provider, which keeps it
-   * for 30 days; an account status event is never created again, since it reported a past moment. Existing deliveries
+   * Creates the missing deliveries of a notification's events, and nothing else: those to endpoints that are active and
+   * subscribed now, and whose filters the event passes. The event is fetched again from the provider, which keeps it
+   * for 30 days; an account status event is never created again, since it reported a past state. Existing deliveries
    * are unchanged, whatever their state. Idempotent: repeated replays create each delivery once, and a delivered
    * notification is refused once its deliveries are no longer kept. Audited if anything was created.
    *
-   * An unreadable notification (`malformed`) becomes what it would have become, once this version can read it: its
-   * events, their deliveries, and what paused endpoints missed; for an account, its present status. So does one whose
-   * account was not linked (`unlinked`), once it is.
+   * A `malformed` notification is processed as if it had just arrived, once this version can read it: with events,
+   * deliveries and skipped events; for an account, with its present status. So is an `unlinked` one, once its account
+   * is linked.
    *
    * If there is no receipt, but the organization is given, the event is stored as if its notification arrived now. A
    * receipt of another organization than the given one is refused.
@@ -190,8 +190,8 @@ const makeReplayLost = Effect.fnUntraced(function* (replays: Replays) {
 
   return {
     /**
-     * Stores the accounts' events of a time that left no receipt, as `replay` does, the oldest first. Tells its progress
-     * after each part of that time, and returns the accounts that could not be asked.
+     * Stores the accounts' events of a period that left no receipt, as `replay` does, the oldest first. Reports its
+     * progress after each part of the period, and returns the accounts that could not be asked.
      */
     replayLost: Effect.fn("Receipts.replayLost")(function* (
       query: Required<Omit<FindMissing, "organizationId">> & Pick<FindMissing, "organizationId">,
@@ -206,7 +206,10 @@ const makeReplayLost = Effect.fnUntraced(function* (replays: Replays) {
       )
       return notAsked
     }, orUnavailable),
-    /** One round of the task that does the same for all connected accounts, slowly, since they were last compared. */
+    /**
+     * One round of the background task that does the same for all connected accounts, slowly, for the time since each
+     * was last compared.
+     */
     reconcile: (environment: Environment) =>
       orUnavailable(
         Effect.flatMap(reconciliation.round(environment), (stored) => (stored > 0 ? wakeUp.announce : Effect.void))

@@ -33,11 +33,11 @@ import {
  * Batching: at most `concurrency` statements run at once, each with one batch; receipts that arrive meanwhile gather
  * for the next. They wait as long as for a connection, and fail in the same way.
  */
-const gathering = {
+const batching = {
   concurrency: 2,
   maxBatch: 64,
   interval: batchIntervalMillis,
-  patience: {
+  timeout: {
     millis: 5000,
     error: () => new SqlError.SqlError({ cause: undefined, message: "The database is too slow for the notifications" })
   },
@@ -80,7 +80,7 @@ const makeInsertAll = ({ handOff, insertSearching, monthly, partitionsOf, prepar
       )
     })
 
-  /** Whatever the receipt is, and in a transaction too: it may change its account, and hands nothing over. */
+  /** Stores any receipt, in a transaction too, even one that changes its account. Hands nothing over. */
   const insertAlone = (receipt: VersionedReceipt) =>
     Effect.zipWith(newId, RequestId, (auditId, requestId) => [
       claimsMilestone(receipt.events),
@@ -105,7 +105,7 @@ const makeInsertAll = ({ handOff, insertSearching, monthly, partitionsOf, prepar
 
 const makeLookUp = Effect.fnUntraced(function* ({ findContexts, remembered }: Parts) {
   const contexts = yield* Batcher.make({
-    ...gathering,
+    ...batching,
     keyOf: (query: ContextQuery) => receiptKey(query),
     run: findContexts
   })
@@ -125,7 +125,7 @@ const makeLookUp = Effect.fnUntraced(function* ({ findContexts, remembered }: Pa
 const makeInsert = Effect.fnUntraced(function* (parts: Parts) {
   const { insertAll, insertAlone } = makeInsertAll(parts)
   const insertions = yield* Batcher.make({
-    ...gathering,
+    ...batching,
     keyOf: (receipt: VersionedReceipt) => receiptKey(receipt),
     run: insertAll
   })

@@ -9,7 +9,7 @@ import { Metrics } from "../platform/telemetry/Metrics.ts"
 import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
 import type { makeReplay } from "./Replay.ts"
 
-/** Compares the provider's lists of events with the receipts, and stores what left none. */
+/** Compares the provider's lists of events with the receipts, and stores the events that left none. */
 
 interface TimeRange {
   readonly since: Date
@@ -56,8 +56,9 @@ export const makeLostEvents = Effect.gen(function* () {
 })
 
 /**
- * How many events of a period are listed before it is divided, so that no more are held at once, the oldest can be stored
- * first (the first payment of an account is a milestone), and what is stored before a failure is not compared again.
+ * How many events of a period are listed before it is divided, so that no more are held at once, the oldest can be
+ * stored first (the first payment of an account is a milestone), and events stored before a failure are not compared
+ * again.
  */
 const mostListed = 1000
 
@@ -67,7 +68,7 @@ const second = 1000
 /** How long a round may take: less than the time after which another process takes over (`housekeepingLayer`). */
 const roundMillis = 600_000
 
-/** How much of a round an account may take, however many there are and however many events it has. */
+/** The time that an account may take in a round, however many accounts there are. */
 const leastShareMillis = 60_000
 
 /** The newest events are left alone: their notifications may still be under way. */
@@ -81,13 +82,13 @@ class RoundIsOver extends Data.TaggedError("RoundIsOver") {}
 class ShareIsOver extends Data.TaggedError("ShareIsOver") {}
 
 interface ToCompare extends Required<TimeRange> {
-  /** The part before this is left out if there are too many events for it. */
+  /** If there are too many events, those before this time are left out. */
   readonly atLeastSince?: Date
 }
 
 export interface Progress {
   readonly stored: number
-  /** Those that this version can't read, or whose account is no longer linked. */
+  /** Events that this version can't read, or whose account is no longer linked. */
   readonly refused: number
 }
 
@@ -221,7 +222,7 @@ export const makeReconciliation = Effect.fnUntraced(function* (replays: Replays)
           return records.reconciled(tenant, time)
         }
         yield* reconcile(tenant, { since, atLeastSince, until }, null, { pace, upTo }).pipe(
-          // The next round begins with it
+          // The next round begins with this account
           Effect.catchTag("ShareIsOver", () => Effect.void),
           Effect.catchAll((cause) => {
             if (cause._tag === "RoundIsOver" || cause._tag === "SqlError" || cause._tag === "ServiceUnavailable") {

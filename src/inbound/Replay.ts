@@ -30,17 +30,20 @@ const refusals = {
 const refuse = (reason: keyof typeof refusals, cause?: unknown) =>
   new ReplayRefused({ reason, message: refusals[reason], ...(cause === undefined ? {} : { cause }) })
 
-/** Refuses an unreadable event and stores nothing: a later version may be able to read it. */
-const refuseUnreadable = (why: string) =>
+/** Refuses a malformed event and stores nothing: a later version may be able to read it. */
+const refuseMalformed = (why: string) =>
   new ReplayRefused({ reason: "malformed", message: `This version can't read the event either: ${why}` })
 
-const requireReadable = (decision: Decision): Effect.Effect<Decision, ReplayRefused> =>
+const requireWellFormed = (decision: Decision): Effect.Effect<Decision, ReplayRefused> =>
   decision.outcome === "malformed"
-    ? Effect.fail(refuseUnreadable(decision.unreadable?.reason ?? "its object"))
+    ? Effect.fail(refuseMalformed(decision.malformedPart?.reason ?? "its object"))
     : Effect.succeed(decision)
 
-/** Its event reported one moment, and is stored or gone: it is about an account, or was a thin notification. */
-const isOfAMoment = ({ provider }: Parts, { type }: Receipt): boolean =>
+/**
+ * Whether its event reported a state at one time, which can't be read again: it is about an account, or came as a thin
+ * notification.
+ */
+const isStatusReport = ({ provider }: Parts, { type }: Receipt): boolean =>
   provider.reader.topicOf(type) === "account" || (supports(provider, "verifyThinNotification") && /^v\d+\./.test(type))
 
 const dataOf = (payload: string): Readonly<Record<string, unknown>> => {
@@ -91,7 +94,7 @@ const makeFetchEvent = ({ accounts, provider }: Parts) =>
       .pipe(Effect.catchTag("ProviderObjectNotFound", (cause) => refuse("event_expired", cause)))
   })
 
-const readable = (event: unknown) => Either.mapLeft(parseProviderEvent(event), ({ reason }) => refuseUnreadable(reason))
+const parsed = (event: unknown) => Either.mapLeft(parseProviderEvent(event), ({ reason }) => refuseMalformed(reason))
 
 const makeContextOf = ({ receipts }: Parts) =>
   Effect.fnUntraced(function* (
@@ -183,7 +186,7 @@ const makeReplaySnapshot = (
     const context = yield* contextOf({ ...source, organizationId }, reader.soldItemsReference(event))
     const attempt = decide(tenant.environment, event, context, fetched)
     if (attempt._tag === "NeedsFetch") return attempt
-    return { _tag: "Decided", value: yield* store(tenant, yield* requireReadable(attempt.value)) } as const
+    return { _tag: "Decided", value: yield* store(tenant, yield* requireWellFormed(attempt.value)) } as const
   })
 
   const replaySnapshot = Effect.fnUntraced(function* (
@@ -193,7 +196,7 @@ const makeReplaySnapshot = (
     store: Store
   ) {
     if (reader.topicOf(event.type) === "refund") {
-      yield* Effect.flatMap(recordFailedRefund(source.environment, event, context), requireReadable)
+      yield* Effect.flatMap(recordFailedRefund(source.environment, event, context), requireWellFormed)
     }
     return yield* untilDecided((fetched) => transaction(sql)(decideAndStore(source, event, store, fetched)))
   })
@@ -201,7 +204,7 @@ const makeReplaySnapshot = (
   return replaySnapshot
 }
 
-/** Once its deliveries are removed, nothing tells which endpoints got them. */
+/** Once its deliveries are removed, there is no record of which endpoints got them. */
 const makeRequireDeliveries =
   ({ records }: Parts) =>
   (receipt: Receipt, tenant: Tenant) =>
@@ -225,7 +228,7 @@ const makeReplayReading =
     Effect.map(
       accountReports.repeat(
         (decision) =>
-          requireReadable(decision).pipe(
+          requireWellFormed(decision).pipe(
             Effect.flatMap((readable) => transaction(sql)(store(tenant, readable))),
             Effect.map((replay) => ({ stored: replay.changed, replay }))
           ),
@@ -255,16 +258,16 @@ export const makeReplay = Effect.gen(function* () {
       const context = yield* contextOf(receipt, null)
       const tenant = { organizationId: context.organizationId, environment: receipt.environment }
       const store = stores.storeMissing(receipt, author)
-      if (!isOfAMoment(parts, receipt)) {
+      if (!isStatusReport(parts, receipt)) {
         yield* requireDeliveries(receipt, tenant)
         return yield* replaySnapshot(
           receipt,
-          yield* readable(yield* fetchEvent(tenant, receipt.providerEventId)),
+          yield* parsed(yield* fetchEvent(tenant, receipt.providerEventId)),
           context,
           store
         )
       }
-      // A notification that could not be read was never reported
+      // A malformed notification was never reported
       return receipt.outcome === "malformed"
         ? yield* replayReading(notificationOf(receipt), tenant, context, store)
         : yield* replayStored(receipt, tenant, context, store)
@@ -274,7 +277,7 @@ export const makeReplay = Effect.gen(function* () {
 
     /** Stores an event that left no receipt, as the provider has it. Without an author, nothing is audited. */
     takeIn: Effect.fnUntraced(function* (tenant: Tenant, found: unknown, author: Author | null) {
-      const event = yield* readable(found)
+      const event = yield* parsed(found)
       if (event.livemode !== (tenant.environment === "production")) {
         return yield* refuse("wrong_mode")
       }

@@ -3,8 +3,8 @@ import { maxUnixSeconds } from "../events/Envelope.ts"
 import { type Malformed, malformed, orAbsent, ProviderName } from "../events/stripe/ProviderEvent.ts"
 
 /**
- * Thin notifications of the provider: they name what happened and contain no object. Those about accounts trigger a
- * reading of the account's status; nothing else is ever made of one, least of all a payment (contract 11.5).
+ * Thin notifications of the provider: they name what happened, without the object. Those about accounts trigger a
+ * reading of the account's status; none leads to anything else, least of all a payment (contract 11.5).
  */
 
 /** ISO 8601 in the provider's thin form; Unix seconds, as in its snapshots, are accepted too. */

@@ -1,7 +1,7 @@
 import { HttpApi } from "@effect/platform"
 import { AccountApi, BalanceTransactionsApi, PayoutsApi } from "./account/Api.ts"
-import { CheckoutSessionsApi } from "./checkout/Api.ts"
 import { CheckoutPagesApi } from "./checkout-pages/Api.ts"
+import { CheckoutSessionsApi } from "./checkout-sessions/Api.ts"
 import { PaymentLinksApi } from "./payment-links/Api.ts"
 import { ChargesApi, CustomersApi, DisputesApi, PaymentIntentsApi, RefundsApi } from "./payments/Api.ts"
 import { PricesApi } from "./prices/Api.ts"

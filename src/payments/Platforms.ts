@@ -21,7 +21,7 @@ import type { ProviderFailure } from "./ProviderErrors.ts"
 export class AnotherPlatform extends Data.TaggedError("AnotherPlatform")<{ readonly message: string }> {}
 
 /** How long startup waits for the provider to identify the key's platform. */
-const patienceAtStart = "5 seconds"
+const startTimeout = "5 seconds"
 
 /** A key that can read a connected account belongs to the right platform. */
 type KeyOwner = "ours" | "another" | "unknown"
@@ -146,7 +146,7 @@ const makeCheckKeys = (
     environments,
     (environment) =>
       checkKey(environment).pipe(
-        Effect.timeout(patienceAtStart),
+        Effect.timeout(startTimeout),
         Effect.catchIf(
           (error) => error._tag !== "AnotherPlatform" && error._tag !== "SqlError",
           (error) =>

@@ -1,6 +1,6 @@
 import { Context } from "effect"
 import type { AccountPort } from "./account/StripeAccount.ts"
-import type { CheckoutSessionsPort } from "./checkout/StripeCheckout.ts"
+import type { CheckoutSessionsPort } from "./checkout-sessions/StripeCheckoutSessions.ts"
 import type { ConnectingPort } from "./connecting/Port.ts"
 import type { NotificationsPort } from "./notifications/Port.ts"
 import type { PaymentLinksPort } from "./payment-links/StripePaymentLinks.ts"

@@ -75,7 +75,7 @@ const providerCode = (code: string): string => code.replace(/^provider_/, "")
 /** Objects that codes start with; the message names them if the provider names no field. */
 const subjects = ["charge", "coupon"] as const
 
-/** What to do after a refused payment, by the provider's advice. */
+/** The next step after a refused payment, by the provider's advice. */
 const advice: ReadonlyMap<string | undefined, string> = new Map([
   ["confirm_card_data", " Ask the payer to check the card's data."],
   ["do_not_try_again", " Don't try this card again."],

@@ -2,7 +2,7 @@ import type { SqlClient } from "@effect/sql"
 import { Layer } from "effect"
 import { ReturnUrls } from "../identity/return-urls/ReturnUrls.ts"
 import { Accounts } from "./Accounts.ts"
-import { CheckoutSessions } from "./checkout/CheckoutSessions.ts"
+import { CheckoutSessions } from "./checkout-sessions/CheckoutSessions.ts"
 import type { Provider } from "./Provider.ts"
 import { Prices } from "./prices/Prices.ts"
 

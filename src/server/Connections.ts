@@ -97,7 +97,7 @@ const networkOf = (mapped: string): string => {
   const [head = "", tail] = (address.split("%", 1)[0] ?? "").split("::")
   const parts = (text: string) => text.split(":").filter((part) => part !== "")
   const known = parts(head)
-  // The zeros that `::` stands for; an IPv4 address at the end takes two groups
+  // The zeros that `::` replaces; an IPv4 address at the end takes two groups
   const trailing = tail === undefined ? [] : parts(tail)
   const places = trailing.length + (trailing.at(-1)?.includes(".") === true ? 1 : 0)
   const zeros = tail === undefined ? [] : Array.from({ length: 8 - known.length - places }, () => "0")
@@ -117,10 +117,10 @@ interface ClientConnection {
   readonly owner: string | undefined
   current: HttpCall | undefined
   waiting: Array<HttpCall>
-  /** When its current answer was first seen to have begun; 0 before. */
+  /** When the current answer was first seen to have begun; 0 before. */
   answeringSince: number
   ending: boolean
-  /** When it is closed, even with a request under way. */
+  /** When the connection is closed, even with a request under way. */
   endsAt: number
 }
 

@@ -73,6 +73,6 @@ export const challengeOf = (error: ApiError): Record<string, string> =>
       }
     : {}
 
-/** The answer to a message whose `params` are not those of its method. */
+/** The answer to a message whose `params` don't fit its method. */
 export const invalidParams = (error: ApiError, requestId: string, id: MessageId): RpcError =>
   refusal(error, requestId, id, codes.invalidParams)

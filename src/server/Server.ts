@@ -243,7 +243,7 @@ const drain = async (
   log(Effect.logInfo(`Shutdown: accepts no more connections; requests under way: ${connections.underWay()}`))
   const grace = Duration.min(maxIdleGrace, Duration.times(shutdownTimeout, 0.1))
   const refused = await connections.drain({ grace, timeout: shutdownTimeout })
-  // Only ends Node's own upkeep of connections: none is left
+  // Only stops Node's own timers: no connection is left
   server.close()
   log(
     refused === 0

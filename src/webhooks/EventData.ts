@@ -213,7 +213,7 @@ export interface AccountUpdatedData {
   }
 }
 
-/** What `data` holds for each type of the catalog. */
+/** The type of `data` for each event type of the catalog. */
 export interface WebhookEventData {
   readonly "payment.succeeded": PaymentSucceededData
   readonly "payment.failed": PaymentFailedData

@@ -14,11 +14,11 @@ import { verifyWebhook, type WebhookExpectations, WebhookVerificationError } fro
 /** A request of Node's `http` server, or of a framework on top of it that may have read its body already. */
 export type NodeWebhookRequest = IncomingMessage & {
   readonly body?: unknown
-  /** What arrived, kept by platforms and parsers of the body: Cloud Functions, Firebase, Nest, koa-bodyparser. */
+  /** The bytes as they arrived, kept by platforms and body parsers: Cloud Functions, Firebase, Nest, koa-bodyparser. */
   readonly rawBody?: unknown
 }
 
-/** What a parser may have left of the body: of Node's request, or of a framework's around it. */
+/** The body as a parser may have left it on Node's request, or on a framework's around it. */
 type ParsedBody = Pick<NodeWebhookRequest, "body" | "rawBody">
 
 const consumed = () =>

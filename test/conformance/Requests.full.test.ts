@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Arbitrary, FastCheck, Schema } from "effect"
 import { ListBalanceTransactions, ListPayouts } from "../../src/payments/account/Api.ts"
-import { ListCheckoutSessions } from "../../src/payments/checkout/Api.ts"
-import { CheckoutMetadata } from "../../src/payments/checkout/Metadata.ts"
-import { sessionParams } from "../../src/payments/checkout/StripeCheckout.ts"
+import { ListCheckoutSessions } from "../../src/payments/checkout-sessions/Api.ts"
+import { CheckoutMetadata } from "../../src/payments/checkout-sessions/Metadata.ts"
+import { sessionParams } from "../../src/payments/checkout-sessions/StripeCheckoutSessions.ts"
 import {
   carriedParams,
   paymentLinkChangeParams,

@@ -108,6 +108,36 @@ onConsole(`the destinations of the console${browserNote}`, (it) => {
     })
   })
 
+  inBrowser(it, "a recovery or replay whose answer is lost is started once: a retry keeps its key", function* () {
+    const consumer = yield* makeConsumer
+    const { get } = yield* integrations
+    const id = yield* makeDestination("Shop", consumer.url, ["payment.succeeded"])
+    const { page } = yield* memberVisit({ role: "developer" })
+    yield* Effect.promise(() => open(page, `/sandbox/destinations/${id}?tab=again`))
+    for (const [button, path, list] of [
+      ["Recover", "recover", "recoveries"],
+      ["Replay", "replay", "replays"]
+    ] as const) {
+      const keys: Array<string | undefined> = []
+      yield* Effect.promise(async () => {
+        await page.route(`**/endpoints/${id}/${path}`, async (route) => {
+          keys.push(route.request().headers()["idempotency-key"])
+          if (keys.length > 1) return route.continue()
+          await route.fetch()
+          return route.abort("connectionreset")
+        })
+        const lost = page.getByText("could not be reached")
+        await page.getByRole("button", { name: button, exact: true }).click()
+        await lost.waitFor()
+        await page.getByRole("button", { name: button, exact: true }).click()
+        await lost.waitFor({ state: "detached" })
+        await expect.poll(() => keys).toEqual([expect.any(String), keys[0]])
+        await settled(page)
+      })
+      expect((yield* get(`/endpoints/${id}/${list}`))["data"]).toHaveLength(1)
+    }
+  })
+
   inBrowser(it, "renaming one leaves the types and filters that somebody else has changed meanwhile", function* () {
     const { get, patch } = yield* integrations
     const consumer = yield* makeConsumer

@@ -18,7 +18,7 @@ import { startReplicatedServers } from "./ReplicatedServers.ts"
 const loaded = Effect.gen(function* () {
   const random = new Randomness()
   const servers = yield* startReplicatedServers(yield* temporaryDirectory, { synchronous: true })
-  const service = yield* installation([{ role: "api" }, { role: "worker" }], preloading("Patience"), () =>
+  const service = yield* installation([{ role: "api" }, { role: "worker" }], preloading("Timeouts"), () =>
     Effect.map(cuttingProxy(servers.primary.port), (proxy) => ({ ...servers, server: servers.primary, proxy }))
   )
   const receiver = yield* makeReceiver(random, 60)

@@ -21,7 +21,7 @@ const slow = [
   "test/payments/StripeCall.test.ts",
   "test/process/",
   "test/engine/Queue",
-  "test/destinations/stream/EventStream.test.ts",
+  "test/destinations/event-streams/EventStream.test.ts",
   "test/surface/http/IdempotentRequests.test.ts",
   "test/console/",
   "test/platform/storage/EmbeddedPostgres.full.test.ts",

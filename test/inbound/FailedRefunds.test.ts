@@ -101,7 +101,7 @@ onServiceWithMail()("a refund that fails after it was made", (it) => {
     expect(yield* statistics(shop)).toMatchObject([{ refundFailed: { count: 2, amount: "3000" } }])
   })
 
-  it.effect("that can't be read is reported; none of another or a disconnected account is recorded", function* () {
+  it.effect("that is malformed is reported; none of another or a disconnected account is recorded", function* () {
     const shop = yield* makeShop
     const [odd, unknown] = [newEventId(), newEventId()]
     yield* accepted(news(shop, { amount: "much", currency: "\u0000" }, "refund.failed", odd))

@@ -7,7 +7,7 @@ import { casesOf } from "../harness/Corpus.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { makeTenant, newEventId, notification, signature, subscribe, type Tenant } from "./Notifications.ts"
 
-/** What is signed and can't be read is an error in the log, thousands of times here. */
+/** A signed but malformed notification is an error in the log, thousands of times here. */
 const quietly = Logger.withMinimumLogLevel(LogLevel.None)
 
 /** Provider event ids of what is not signed start like this: no receipt may ever. */

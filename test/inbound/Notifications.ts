@@ -177,7 +177,7 @@ export const anyReceipt = (accountId: string, organizationId: OrganizationId | n
   type: "payment_intent.succeeded",
   livemode: false,
   outcome: "ignored",
-  unreadable: null,
+  malformedPart: null,
   providerCreatedAt: new Date(),
   receivedAt: new Date(),
   events: [],

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import { checkoutMarker } from "../../src/payments/checkout/Metadata.ts"
+import { checkoutMarker } from "../../src/payments/checkout-sessions/Metadata.ts"
 import { checkoutSession } from "../events/ProviderEvents.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"

@@ -1,5 +1,5 @@
 import { Arbitrary, FastCheck, Schema } from "effect"
-import { CreateCheckoutSession } from "../../src/payments/checkout/Api.ts"
+import { CreateCheckoutSession } from "../../src/payments/checkout-sessions/Api.ts"
 import { CreatePaymentLink, UpdatePaymentLink } from "../../src/payments/payment-links/Api.ts"
 import { CreatePrice, ListPrices, UpdatePrice } from "../../src/payments/prices/Api.ts"
 import {

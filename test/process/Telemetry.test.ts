@@ -18,7 +18,7 @@ const sum = (points: ReturnType<Collector["metric"]>, attributes: Readonly<Recor
     .reduce((total, { value }) => total + value, 0)
 
 /** What the provider signed and nobody can read. */
-const notifyUnreadable = Effect.fnUntraced(function* (directory: string, baseUrl: string) {
+const notifyMalformed = Effect.fnUntraced(function* (directory: string, baseUrl: string) {
   const { providerWebhookSecret } = yield* Effect.flatMap(
     Effect.promise(() => readFile(join(directory, "secrets.json"), "utf8")),
     Schema.decode(Schema.parseJson(Schema.Struct({ providerWebhookSecret: Schema.String })))
@@ -55,8 +55,8 @@ describe("a process that exports over OTLP", () => {
         consumer.received[1]?.body.toString() ?? ""
       )
       const unknown = yield* backend.call("GET", "/provider/products/prod_unknown")
-      const unread = yield* notifyUnreadable(directory, local.baseUrl)
-      expect(unread.status).toBe(400)
+      const malformed = yield* notifyMalformed(directory, local.baseUrl)
+      expect(malformed.status).toBe(400)
       expect((yield* requestTo(local.baseUrl)("POST", "/webhooks/provider", { raw: "{}" })).status).toBe(400)
       const canary = "canary-in-a-query"
       yield* backend.call("GET", `/no-such-route/${canary}?token=${canary}`)
@@ -194,16 +194,16 @@ describe("a process that exports over OTLP", () => {
       expect(sum(of("http.server.request.duration"), { "http.route": "/webhooks/provider" })).toBeGreaterThan(0)
       expect(sum(of("http.server.request.duration"), { "http.response.status_code": 404 })).toBe(2)
       expect(sum(of("connected_payments.notification.count"), { "notification.outcome": "delivered" })).toBe(1)
-      // One that is signed and can't be read, one without a signature
+      // One that is signed but malformed, one without a signature
       expect(sum(of("connected_payments.notification.count"), { "notification.outcome": "refused" })).toBe(2)
-      expect(of("connected_payments.notification.unreadable.count")).toMatchObject([
-        { value: 1, attributes: { environment: "sandbox", "unreadable.part": "event" } }
+      expect(of("connected_payments.notification.malformed.count")).toMatchObject([
+        { value: 1, attributes: { environment: "sandbox", "malformed.part": "event" } }
       ])
-      expect(logs.filter(({ message }) => message.includes("can't be read"))).toMatchObject([
+      expect(logs.filter(({ message }) => message.includes("malformed"))).toMatchObject([
         {
           level: "ERROR",
           attributes: {
-            "request.id": unread.headers.get("request-id"),
+            "request.id": malformed.headers.get("request-id"),
             environment: "sandbox",
             apiVersion: "2030-01-01.next",
             reason: expect.stringContaining("event.data")
@@ -212,7 +212,7 @@ describe("a process that exports over OTLP", () => {
       ])
       const attempted = of("connected_payments.delivery.attempt.duration")
       expect(sum(attempted, { "delivery.state": "delivered" })).toBe(1)
-      // One that is signed and can't be read, one without a signature
+      // One that is signed but malformed, one without a signature
       expect(sum(of("connected_payments.notification.count"), { "notification.outcome": "refused" })).toBe(2)
       expect(sum(attempted, { "delivery.state": "queued", "error.type": "http_error" })).toBe(1)
       expect(sum(of("connected_payments.delivery.retry.count"))).toBe(1)

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { Context, Deferred, Effect, Fiber, Layer, Option } from "effect"
-import { readStream } from "../destinations/stream/Reader.ts"
+import { readStream } from "../destinations/event-streams/Reader.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import type { Answer } from "../harness/TestService.ts"
 import { expect, layer } from "../harness/Tests.ts"

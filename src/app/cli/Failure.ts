@@ -33,7 +33,7 @@ const wordsOf = (value: unknown): string => {
 const isRefusal = (error: { readonly cause: unknown }): boolean =>
   isApiError(error) && error.status < 500 && error.cause instanceof Error
 
-/** What failed and why: each cause once, one per line. Causes never hold secrets. */
+/** The failure and its causes, each once, one per line. Causes never hold secrets. */
 export const explain = (error: unknown): string => {
   const lines = [wordsOf(error)]
   let cause: unknown = Predicate.hasProperty(error, "cause") && !isRefusal(error) ? error.cause : undefined

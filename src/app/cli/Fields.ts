@@ -54,7 +54,7 @@ const shortened: ReadonlyArray<readonly [form: RegExp, full: string]> = [
 ]
 
 /** A date or time as people write it: 2030-01-31 or 2030-01-31T12:00:00Z. */
-const moment = (text: string): Option.Option<Date> =>
+const instantOf = (text: string): Option.Option<Date> =>
   Schema.decodeOption(Instant)(shortened.reduce((written, [form, full]) => written.replace(form, full), text))
 
 /** A time, or a duration from now: in the future, or (`-1`) in the past. */
@@ -69,7 +69,7 @@ export const timeOption = (
       strict: true,
       decode: (text, _, ast) => {
         const now = Date.now()
-        return moment(text).pipe(
+        return instantOf(text).pipe(
           Option.orElse(() =>
             Option.map(
               Option.filter(Duration.decodeUnknown(text), Duration.isFinite),

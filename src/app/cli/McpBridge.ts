@@ -89,7 +89,7 @@ const handOn = async (
   await Promise.all(underWay)
 }
 
-/** Until the client's input ends. Refusals and lost connections are answers to its requests. */
+/** Runs until the client's input ends. Refusals and lost connections become answers to its requests. */
 export const bridge = Effect.fnUntraced(function* ({ input, key, output, tools, url }: BridgeOptions) {
   const endpoint = new URL("mcp", url.href.endsWith("/") ? url : `${url.href}/`)
   if (tools !== undefined) endpoint.searchParams.set("tools", tools.join(","))

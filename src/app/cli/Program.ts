@@ -67,9 +67,9 @@ const report = (cause: Cause.Cause<unknown>): Effect.Effect<number> =>
 export const run = (program: Program, args: ReadonlyArray<string>): Effect.Effect<number> =>
   execute(program, args).pipe(Effect.as(exitCodes.done), Effect.catchAllCause(report))
 
-/** A pipe holds 64 KiB: what a slow reader has not consumed would be lost with the process. */
+/** A pipe holds 64 KiB: output that a slow reader has not consumed would be lost with the process. */
 const whenTaken = (stream: NodeJS.WriteStream, done: () => void): void => {
-  // A reader that is gone fails the write, and must not fail the process
+  // If the reader is gone, the write fails, which must not fail the process
   stream.on("error", () => {})
   stream.write("", () => done())
 }

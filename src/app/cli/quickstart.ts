@@ -89,7 +89,7 @@ const startService = async (directory: string): Promise<LocalFile> => {
     detached: true,
     stdio: ["pipe", "ignore", "ignore"]
   })
-  // Without a shell, what a killed process leaves stays
+  // Without a shell, the files of a killed process stay
   watcher.on("error", () => {})
   let log = ""
   started.stderr?.on("data", (chunk: Buffer) => {

@@ -99,7 +99,7 @@ const localSecrets = Effect.fnUntraced(function* (file: string) {
     providerWebhookSecret: `whsec_${randomBytes(24).toString("hex")}`
   }
   yield* createPrivateFile(file, Schema.encodeSync(LocalSecrets)(made))
-  // Another process may have created it first: what that one encrypts must be readable here
+  // Another process may have created it first: this one must be able to read data that it encrypts
   return Option.getOrElse(yield* readSecrets(file), () => made)
 })
 

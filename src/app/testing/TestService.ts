@@ -92,7 +92,7 @@ const masterKeys: EmbeddedServiceOptions["masterKeys"] = [
   { id: "testing", key: Redacted.make(new Uint8Array(32).fill(1)) }
 ]
 
-/** Chosen beforehand, since the service's URLs contain it; if it is taken meanwhile, tries three more. */
+/** Chooses the port beforehand, since the service's URLs contain it; if it is taken meanwhile, tries three more. */
 const start = (options: Omit<EmbeddedServiceOptions, "publicUrl">) =>
   Effect.gen(function* () {
     const { host = "127.0.0.1", port: wanted = 0, roles } = options.settings ?? {}
@@ -151,7 +151,7 @@ const make = (
     }
     return { baseUrl, organizationId, accountId, apiKey, emulator, services }
   }).pipe(
-    // A suite's test clock stands still, and nothing would be delivered
+    // A suite's test clock does not advance, and nothing would be delivered
     Effect.withClock(Clock.make()),
     Effect.mapError(
       (cause) => new TestServiceFailed({ message: `The service under test can't start: ${cause.message}`, cause })

@@ -16,8 +16,8 @@ import { countSoon } from "../statistics/CountStatements.ts"
 import type { Attempt, Delivery, ListDeliveries } from "./Api.ts"
 
 /**
- * Which expired rows may be read: each delivery for as long as the retention says, even if its day's table still holds
- * it. A day is removed as a whole, and any replay or re-send keeps it for all organizations.
+ * Rows past their retention are not read, even while their day's table still holds them: a day is removed as a whole,
+ * and any replay or re-send keeps it for all organizations.
  */
 
 /** SQL: the earliest time at which something that is kept may have ended. */

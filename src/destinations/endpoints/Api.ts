@@ -119,7 +119,7 @@ export const EndpointList = Schema.Struct({
         ...Endpoint.fields,
         recentFailures: described(
           Schema.Int,
-          `Deliveries that failed definitively in the last 24 hours, not counting synthetic tests. Counted up to ${mostCounted}, which stands for that many or more`
+          `Deliveries that failed definitively in the last 24 hours, not counting synthetic tests. Counted up to ${mostCounted}, which means that many or more`
         )
       }).annotations({ identifier: "ListedEndpoint" })
     ),

@@ -299,7 +299,7 @@ const makeRemove = ({ record, repo, sql }: Parts, { requireLocked }: ReturnType<
         yield* repo.eraseSecrets(principal, id)
         const ended = yield* repo.failWaiting({ tenant: principal, id })
         // Attempts under way last: recording one waits for its row, and delays the other attempts recorded in the same
-        // statement. The housekeeping fails the rest
+        // statement. Housekeeping fails the rest
         if (ended < batchSize) yield* repo.failUnderWay(principal, id)
         yield* record(principal, "endpoint.deleted", id)
       })

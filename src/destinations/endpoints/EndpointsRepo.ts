@@ -14,7 +14,7 @@ import { ResourceNotFound } from "../../platform/errors/Errors.ts"
 import type { Encrypted } from "../../platform/kit/crypto/Cipher.ts"
 import type { EndpointId } from "../../platform/kit/Ids.ts"
 import { mostCounted } from "../../platform/kit/Request.ts"
-import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
+import { existingOf, ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { batchSize } from "../../platform/storage/Batches.ts"
 import { alongIndex, boundedRead } from "../../platform/storage/BoundedReads.ts"
 import { anyRow, firstRow } from "../../platform/storage/Database.ts"
@@ -42,8 +42,6 @@ export const noEndpoint = () =>
 
 type Sql = SqlClient.SqlClient
 
-const existing = (sql: Sql, tenant: Tenant) => sql`${ofTenant(sql, tenant, "e")} AND e.deleted_at IS NULL`
-
 type EndpointRow = Omit<Endpoint, "warnings">
 
 const withWarnings = (row: EndpointRow): Endpoint => ({ ...row, warnings: neverReceived(row.events, row.filters) })
@@ -61,14 +59,14 @@ const rowStatements = (sql: Sql) => {
   return {
     find: (tenant: Tenant, id: EndpointId) =>
       Effect.map(
-        sql<EndpointRow>`SELECT ${columns} FROM payments.endpoints e WHERE ${existing(sql, tenant)} AND e.id = ${id}`,
+        sql<EndpointRow>`SELECT ${columns} FROM payments.endpoints e WHERE ${existingOf(sql, tenant, "e")} AND e.id = ${id}`,
         first
       ),
 
     list: (tenant: Tenant) =>
       Effect.map(
         sql<EndpointRow>`
-          SELECT ${columns} FROM payments.endpoints e WHERE ${existing(sql, tenant)} ORDER BY e.id DESC`,
+          SELECT ${columns} FROM payments.endpoints e WHERE ${existingOf(sql, tenant, "e")} ORDER BY e.id DESC`,
         (rows) => rows.map(withWarnings)
       ),
 
@@ -91,7 +89,7 @@ const rowStatements = (sql: Sql) => {
             events = COALESCE(${change.events}::text[], e.events),
             filters = COALESCE(${change.filters === null ? null : JSON.stringify(change.filters)}::jsonb, e.filters),
             updated_at = now()
-          WHERE ${existing(sql, tenant)} AND e.id = ${id}
+          WHERE ${existingOf(sql, tenant, "e")} AND e.id = ${id}
           RETURNING ${columns}`,
         first
       )
@@ -106,7 +104,9 @@ const endpointStatements = (sql: Sql) => ({
 
   count: (tenant: Tenant) =>
     Effect.map(
-      sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.endpoints e WHERE ${existing(sql, tenant)}`,
+      sql<{
+        count: number
+      }>`SELECT count(*)::int AS count FROM payments.endpoints e WHERE ${existingOf(sql, tenant, "e")}`,
       ([row]) => row?.count ?? 0
     ),
 
@@ -121,7 +121,7 @@ const endpointStatements = (sql: Sql) => ({
                 AND NOT d.test AND d.failed_at > now() - interval '24 hours'
               LIMIT ${mostCounted}
             ) AS failed) AS count
-          FROM payments.endpoints e WHERE ${existing(sql, tenant)}`.pipe(boundedRead(sql)),
+          FROM payments.endpoints e WHERE ${existingOf(sql, tenant, "e")}`.pipe(boundedRead(sql)),
       (rows) => new Map(rows.map(({ count, id }) => [id, count]))
     ),
 
@@ -148,7 +148,7 @@ const endpointStatements = (sql: Sql) => ({
         FROM payments.endpoints WHERE ${ofTenant(sql, tenant)} AND id = ${id} FOR NO KEY UPDATE`),
 
   touch: (tenant: Tenant, id: EndpointId) =>
-    sql`UPDATE payments.endpoints e SET updated_at = now() WHERE ${existing(sql, tenant)} AND e.id = ${id}`,
+    sql`UPDATE payments.endpoints e SET updated_at = now() WHERE ${existingOf(sql, tenant, "e")} AND e.id = ${id}`,
 
   /** Whether there is or was such an endpoint: the history of a deleted one stays readable. */
   existed: (tenant: Tenant, id: EndpointId) =>
@@ -169,7 +169,7 @@ const deletionStatements = (sql: Sql) => {
 
   return {
     markDeleted: (tenant: Tenant, id: EndpointId) =>
-      sql`UPDATE payments.endpoints e SET deleted_at = now(), updated_at = now() WHERE ${existing(sql, tenant)} AND e.id = ${id}`,
+      sql`UPDATE payments.endpoints e SET deleted_at = now(), updated_at = now() WHERE ${existingOf(sql, tenant, "e")} AND e.id = ${id}`,
 
     /**
      * Fails deliveries that have no attempt under way, at most `batchSize`: those of this endpoint, which is being
@@ -180,7 +180,7 @@ const deletionStatements = (sql: Sql) => {
         sql<{ readonly count: number }>`
           WITH gone AS (
             DELETE FROM payments.delivery_queue
-            -- By their place, and with the rest in a form that no index serves, as in a claim
+            -- By ctid, with the other conditions in a form that no index can serve, as in a claim
             WHERE ctid = ANY (ARRAY(
                 SELECT q.tid FROM payments.endpoints e CROSS JOIN LATERAL (
                   SELECT ctid AS tid FROM payments.delivery_queue
@@ -273,7 +273,7 @@ const secretErasures = (sql: Sql) => ({
         SELECT id FROM payments.endpoint_secrets
         WHERE ${ofTenant(sql, tenant)} AND endpoint_id = ${id} AND retired_at IS NOT NULL
         ORDER BY retired_at DESC OFFSET ${mostReplacedSecrets}
-        -- The upkeep may be erasing them just now
+        -- Housekeeping may be erasing them right now
         FOR UPDATE SKIP LOCKED
       ))`,
 

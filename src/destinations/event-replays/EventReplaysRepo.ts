@@ -12,7 +12,7 @@ import { clockDifference } from "../deliveries/DeliveriesRepo.ts"
 import { furtherDeliveries } from "../publishing/PublicationStatement.ts"
 import type { EventReplay, ListEventReplays } from "./Api.ts"
 
-/** The most due deliveries of an endpoint for a step to add more: live traffic goes first. */
+/** A step adds deliveries only to an endpoint with fewer due ones than this: live traffic goes first. */
 const mostDue = 20
 
 /** The most that may wait in all, for an endpoint that is down: more would only wait for its next attempts. */

@@ -17,7 +17,7 @@ export interface EventRow {
   readonly createdAt: Date
 }
 
-/** Statements that are run with a bound. */
+/** Statements that `boundedRead` runs. */
 const makeStatements = (sql: SqlClient.SqlClient, keepFor: Duration.Duration) => {
   const kept = sql.literal(`e.created_at >= ${keptSince(keepFor)}`)
   const columns = sql.literal(`
@@ -43,8 +43,8 @@ const makeStatements = (sql: SqlClient.SqlClient, keepFor: Duration.Duration) =>
     const rows = sql<EventRow>`
       SELECT ${columns} FROM ${events} e WHERE ${sql.and(conditions)} ORDER BY e.id DESC LIMIT ${limit}`
     if (paymentId === undefined) return rows
-    // First by the payment alone: until a day's table has statistics, the planner takes a tenant's events for just as
-    // few
+    // By the payment alone at first: until a day's table has statistics, the planner expects a tenant to have just as
+    // few events
     return sql<EventRow>`
       WITH of_payment AS MATERIALIZED (
         SELECT e.* FROM (SELECT ${paymentId}::text AS id) AS wanted

@@ -43,8 +43,8 @@ export interface OutboundEvent extends Tenant {
 }
 
 /**
- * What `data` holds for each type of a catalog: the type of its schema, or any JSON object if it has none. The catalog's
- * types must be literals: declare it `as const`. Receivers pass it to the kit: `verifyWebhook<ShopEvents>({ … })`.
+ * The type of `data` for each event type of a catalog: that of its schema, or any JSON object if it has none. The
+ * catalog's types must be literals: declare it `as const`. Receivers pass it to the kit: `verifyWebhook<ShopEvents>`.
  */
 export type OutboundEventData<Catalog extends ReadonlyArray<CatalogEntry>> = {
   readonly [Entry in Catalog[number] as Entry["type"]]: DataOf<Entry>

@@ -7,10 +7,10 @@ import { makeOutboxRepo, type OutboxEvent } from "./OutboxRepo.ts"
 /** How many events one transaction turns into deliveries. */
 const batch = 100
 
-/** The pause after a look that found nothing. A notification per event would serialize the team's commits. */
+/** The pause after a poll that found nothing. A notification per event would serialize the team's commits. */
 const pause = Duration.millis(500)
 
-/** Turns what `payments.publish` has stored into events with deliveries; any number of processes may do so at once. */
+/** Turns the rows of `payments.publish` into events with deliveries; any number of processes may do so at once. */
 export const outboxLayer: Layer.Layer<never, never, OutboundEvents | SqlClient.SqlClient> = Layer.scopedDiscard(
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
@@ -23,7 +23,7 @@ export const outboxLayer: Layer.Layer<never, never, OutboundEvents | SqlClient.S
         Effect.as([])
       )
 
-    /** Stores the event, or why it can't be; the row's place if it is done with. */
+    /** Stores the event, or the reason for refusing it. Returns the row's key if it can be removed. */
     const publishOne = (event: OutboxEvent) =>
       publish(event).pipe(
         Effect.as([event.place]),

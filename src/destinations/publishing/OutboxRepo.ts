@@ -14,9 +14,9 @@ export interface OutboxEvent extends Tenant {
   readonly createdAt: Date
 }
 
-/** The tenants of `payments.outbox` are read, not asked for: a round takes what waits, of all of them. */
+/** Not by tenant: a round takes the waiting events of all tenants. */
 export const makeOutboxRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
-  /** Locks the oldest events that wait and that no other process has locked. */
+  /** Locks the oldest waiting events that no other process has locked. */
   take: (limit: number): Effect.Effect<ReadonlyArray<OutboxEvent>, SqlError.SqlError> => sql<OutboxEvent>`
     SELECT place, organization_id AS "organizationId", environment, id, type, data, created_at AS "createdAt"
     FROM payments.outbox WHERE refusal IS NULL ORDER BY place LIMIT ${limit} FOR UPDATE SKIP LOCKED`,

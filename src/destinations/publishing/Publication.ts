@@ -19,7 +19,7 @@ export const eventKey = (eventId: string, receivedAt: Date): string => {
   return `${millis.slice(0, 8)}-${millis.slice(8)}-7${digits.slice(0, 3)}-8${digits.slice(3, 6)}-${digits.slice(6)}`
 }
 
-/** What matching needs of an endpoint; for a paused one, the event is recorded as skipped. */
+/** The fields of an endpoint that matching needs; for a paused one, the event is recorded as skipped. */
 export interface MatchableEndpoint extends Subscriber {
   /** Also false without a secret: an endpoint that can't be signed for must not keep an event from all others. */
   readonly active: boolean

@@ -20,7 +20,7 @@ export const matchableEndpoints = (sql: SqlClient.SqlClient, tenant: string): St
         'events', COALESCE(p.events, ARRAY['payment.succeeded']),
         'filters', p.filters,
         'secretIds', COALESCE(s.ids, '[]')))
-      -- Once for each, and not once for each use
+      -- Evaluated once per endpoint, not once per use
       FROM payments.endpoints p CROSS JOIN LATERAL (SELECT ${signingSecretIds("p")} AS ids OFFSET 0) s
       WHERE p.organization_id = ${tenant}.organization_id AND p.environment = ${tenant}.environment
         AND p.deleted_at IS NULL

@@ -4,7 +4,7 @@ import { signingSecretIds } from "../../engine/attempts/Signing.ts"
 import type { EventType } from "../../events/Catalog.ts"
 import type { Filters } from "../../events/Filters.ts"
 import type { DeliveryId, EndpointId } from "../../platform/kit/Ids.ts"
-import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
+import { existingOf, ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { firstRow } from "../../platform/storage/Database.ts"
 import type { NewEvent } from "./Publication.ts"
 import { publicationParts, type TenantPublication } from "./PublicationStatement.ts"
@@ -41,7 +41,7 @@ export const makeSyntheticTestsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
               AS seconds
           FROM unnest(e.recent_tests) AS at WHERE at > clock_timestamp() - interval '1 minute'
         ) AS tests
-        WHERE ${ofTenant(sql, tenant, "e")} AND e.id = ${id} AND e.deleted_at IS NULL`),
+        WHERE ${existingOf(sql, tenant, "e")} AND e.id = ${id}`),
 
   /** Stores an event without deliveries: only streams contain it. */
   insertUndelivered: (tenant: Tenant, event: NewEvent, receivedAt: Date) =>

@@ -223,7 +223,7 @@ const countingPayments = (sql: SqlClient.SqlClient, workspaces: Statement.Fragme
     ), kept AS (
       INSERT INTO payments.refunded_in_part AS k
         (organization_id, environment, charge_key, event_id, refunded)
-      -- Of refunds before and after a failure, those after it
+      -- For a charge with refunds before and after a failure, the ones after it
       SELECT DISTINCT ON (1, 2, 3) r.organization_id, r.environment, ${sql.literal(chargeKey("r"))}, r.last,
         GREATEST(r.before, r.refunded)
       FROM compared r WHERE ${pass}::smallint = 2 AND r.in_part AND r.charge IS NOT NULL

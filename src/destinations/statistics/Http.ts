@@ -2,9 +2,9 @@ import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
 import { handlersOf, serve } from "../../platform/kit/Handlers.ts"
 import { StatisticsApi } from "./Api.ts"
-import { DailyCounts } from "./DailyCounts.ts"
+import { Statistics } from "./Statistics.ts"
 
-export const statisticsHandlers = handlersOf(StatisticsApi, DailyCounts, (counts) => ({
+export const statisticsHandlers = handlersOf(StatisticsApi, Statistics, (counts) => ({
   get: ({ urlParams }) => Effect.flatMap(Principal, (principal) => counts.read(principal, urlParams.days ?? 30))
 }))
 

@@ -44,7 +44,7 @@ export interface Position {
   readonly until: number
 }
 
-/** Never one that is already settled. `since` is where the uninterrupted count begins. */
+/** The next range of the first count, never a settled one. `since` is where the uninterrupted count begins. */
 export const firstRange = (
   { since, until: counted }: Position,
   settled: Position,
@@ -66,7 +66,7 @@ export const secondRange = (
   now: number,
   most: number
 ): (TimeRange & Position) | undefined => {
-  // There may have been no counting for that long, if only a part of the service ran, for a team's own events
+  // An embedding team may have run only the part for its own events, which does not count
   const from = Math.max(until, slotOf(now - (keptDays + 1) * 24 * 60 * 60 * 1000))
   const slot = slotOf(from)
   const end = slot + slotMillis

@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
 import type { EndpointId } from "../../platform/kit/Ids.ts"
 import { mostCounted } from "../../platform/kit/Request.ts"
-import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
+import { existingOf, ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { firstRow } from "../../platform/storage/Database.ts"
 import type { EndpointFailures } from "./WarningMail.ts"
 
@@ -102,5 +102,5 @@ export const makeWarningsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
             ) AS reason
           ) AS reasons
         FROM payments.endpoints p
-        WHERE ${ofTenant(sql, tenant, "p")} AND p.id = ${endpointId} AND p.deleted_at IS NULL AND EXISTS (SELECT 1 FROM failed)`)
+        WHERE ${existingOf(sql, tenant, "p")} AND p.id = ${endpointId} AND EXISTS (SELECT 1 FROM failed)`)
 }))

@@ -189,7 +189,7 @@ const ofSubscription = (object: Json): FoundSubjects => {
   }
 }
 
-/** Since 2025 they name price and product under `pricing`; before, the line held the price itself. */
+/** Since 2025 an invoice's lines name price and product under `pricing`; before, a line held the price itself. */
 const ofInvoice = (object: Json): FoundSubjects => {
   const { items, truncated } = listOf(object["lines"])
   const details = items.map((line) => record(record(line["pricing"])["price_details"]))

@@ -203,7 +203,7 @@ const subscriptionTranslator = (type: "subscription.created" | "subscription.can
     make(type, { subscription_id: id, customer_id: customer, status })
   ])
 
-/** Under `parent` since 2025, in a separate field before: the version depends on the endpoint there. */
+/** Under `parent` since 2025, in a separate field before: the webhook endpoint at the provider sets the API version. */
 const InvoiceOwner = Schema.Struct({
   id: providerId("The invoice"),
   billing_reason: Schema.optional(Schema.NullOr(providerCode("Why the invoice was created"))),
@@ -361,17 +361,17 @@ export const translate = ({ event, ...context }: TranslateInput): Translation =>
   })
 }
 
-/** The provider's types of news about a refund after it was made; which of them it sends depends on its version. */
-export const refundNewsTypes: ReadonlyArray<string> = ["refund.failed", "refund.updated", "charge.refund.updated"]
+/** The provider's event types for a changed refund; the API version decides which of them it sends. */
+export const refundUpdateTypes: ReadonlyArray<string> = ["refund.failed", "refund.updated", "charge.refund.updated"]
 
 const topics: Readonly<Record<string, ReturnType<EventReader["topicOf"]>>> = {
   "account.updated": "account",
   "account.application.deauthorized": "deauthorization",
-  ...Object.fromEntries(refundNewsTypes.map((type) => [type, "refund"]))
+  ...Object.fromEntries(refundUpdateTypes.map((type) => [type, "refund"]))
 }
 
 export const stripeReader: EventReader = {
-  concerns: (type) => Object.hasOwn(translators, type) || refundNewsTypes.includes(type),
+  concerns: (type) => Object.hasOwn(translators, type) || refundUpdateTypes.includes(type),
   topicOf: (type) => (Object.hasOwn(topics, type) ? topics[type] : undefined) ?? "other",
   soldItemsReference,
   translate,

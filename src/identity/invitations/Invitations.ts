@@ -8,7 +8,7 @@ import { RateLimits } from "../../platform/kit/RateLimit.ts"
 import { serviceWith } from "../../platform/kit/Service.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { requireGrantable, requireManages } from "../members/Members.ts"
-import { entersEverything, makeMemberships } from "../members/MembershipsRepo.ts"
+import { entersEverything, makeMembersRepo } from "../members/MembersRepo.ts"
 import { takeInvitation } from "../sign-in/MailLimits.ts"
 import { invitationMail } from "../sign-in/Mails.ts"
 import { newToken, Sessions, tokenHash } from "../sign-in/Sessions.ts"
@@ -23,7 +23,7 @@ const makeParts = Effect.fnUntraced(function* (publicUrl: string) {
   const limits = yield* RateLimits
   const mailer = yield* Mailer
   const audit = yield* makeAudit
-  const memberships = yield* makeMemberships
+  const memberships = yield* makeMembersRepo
   const record = ({ author, organizationId }: Acting, action: AuditAction, id: string) =>
     audit({ organizationId, environment: null, author, action, targetId: id })
   const requireInviter = ({ author, organizationId }: Acting) =>

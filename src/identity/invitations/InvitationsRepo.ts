@@ -17,7 +17,7 @@ export interface NewInvitation extends Pick<Invitation, "organizationId" | "emai
   readonly author: Author
 }
 
-/** After its expiry: the address is no longer needed. The audit log still has the invitation. */
+/** How long an expired invitation is kept: then the address is no longer needed. The audit log keeps its record. */
 const keepEnded = "30 days"
 
 /** The statements on invitations. Open ones are neither accepted nor revoked; they may have expired. */

@@ -69,7 +69,7 @@ export const makeCredentialSearch = (
       concurrency: 1,
       maxBatch: maxHashes,
       interval: () => 0,
-      patience: { millis: permitTimeoutMillis, error: permitRefused },
+      timeout: { millis: permitTimeoutMillis, error: permitRefused },
       maxWaiting: maxPermitWaiters,
       isOfOne: () => false
     }),

@@ -4,7 +4,7 @@ import { makeAuditAll } from "../../platform/kit/Audit.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
 import { makeInvitationsRepo } from "../invitations/InvitationsRepo.ts"
-import { type Member, manages } from "../members/MembershipsRepo.ts"
+import { type Member, manages } from "../members/MembersRepo.ts"
 import type { Author, Role } from "../Principal.ts"
 import { makeKeysRepo } from "./KeysRepo.ts"
 import {

@@ -13,7 +13,7 @@ import { BoundedMap, monotonicMillis } from "../../platform/kit/Concurrency.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import { newId, type OrganizationId } from "../../platform/kit/Ids.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
-import { makeMemberships } from "../members/MembershipsRepo.ts"
+import { makeMembersRepo } from "../members/MembersRepo.ts"
 import type { Author, PrincipalShape, Tenant } from "../Principal.ts"
 import {
   type CredentialLimits,
@@ -58,7 +58,7 @@ const hashOf = (text: string): Buffer => createHash("sha256").update(text).diges
 /** The maximum length of a key: longer values are not even hashed. */
 export const maxKeyLength = 256
 
-/** The needed data of a request's key, without the key itself. */
+/** The data that a request's key is looked up by, without the key itself. */
 export interface PresentedKey {
   readonly hash: Buffer
   readonly hashText: string
@@ -103,7 +103,7 @@ const makeParts = Effect.all({
   own: OwnPermissions,
   repo: makeKeysRepo,
   audit: makeAudit,
-  memberships: makeMemberships
+  memberships: makeMembersRepo
 })
 
 type Parts = Effect.Effect.Success<typeof makeParts>

@@ -9,9 +9,9 @@ import type { Author } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { makeRevokeGranted } from "../keys/GrantPolicy.ts"
 import type { Role } from "../Principal.ts"
-import { entersEverything, makeMemberships, manages } from "./MembershipsRepo.ts"
+import { entersEverything, makeMembersRepo, manages } from "./MembersRepo.ts"
 
-export { entersEverything, type Member, manages } from "./MembershipsRepo.ts"
+export { entersEverything, type Member, manages } from "./MembersRepo.ts"
 
 export interface MemberChange {
   readonly role?: Role
@@ -57,7 +57,7 @@ const sameEnvironments = (a: ReadonlyArray<Environment>, b: ReadonlyArray<Enviro
 const makeParts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const audit = yield* makeAudit
-  const memberships = yield* makeMemberships
+  const memberships = yield* makeMembersRepo
   const revokeGranted = yield* makeRevokeGranted
   const record = (organizationId: OrganizationId, author: Author, action: AuditAction, personId: string) =>
     audit({ organizationId, environment: null, author, action, targetId: personId })

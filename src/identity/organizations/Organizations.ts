@@ -13,7 +13,7 @@ import type { Author } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { makeInvitationsRepo } from "../invitations/InvitationsRepo.ts"
 import { makeKeysRepo } from "../keys/KeysRepo.ts"
-import { makeMemberships } from "../members/MembershipsRepo.ts"
+import { makeMembersRepo } from "../members/MembersRepo.ts"
 import { makeOrganizationsRepo, type Organization, type Remains } from "./OrganizationsRepo.ts"
 
 export type { Organization } from "./OrganizationsRepo.ts"
@@ -41,7 +41,7 @@ const stepsBeforeClosing = ({ accounts, destinations, members, pages }: Remains)
 const makeParts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const repo = yield* makeOrganizationsRepo
-  const memberships = yield* makeMemberships
+  const memberships = yield* makeMembersRepo
   const auditAll = yield* makeAuditAll
 
   const record = (id: OrganizationId, author: Author, action: AuditAction) =>

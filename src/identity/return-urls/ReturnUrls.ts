@@ -11,7 +11,7 @@ import { makeAudit } from "../../platform/kit/Audit.ts"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { Author, Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
-import { entersEverything, makeMemberships } from "../members/MembershipsRepo.ts"
+import { entersEverything, makeMembersRepo } from "../members/MembersRepo.ts"
 import { makeReturnUrlsRepo, type OwnReturnUrls, type ReturnUrlsShown } from "./ReturnUrlsRepo.ts"
 
 export type { OwnReturnUrls } from "./ReturnUrlsRepo.ts"
@@ -30,7 +30,7 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const repo = yield* makeReturnUrlsRepo
   const audit = yield* makeAudit
-  const memberships = yield* makeMemberships
+  const memberships = yield* makeMembersRepo
 
   const ownOf = Effect.fn("ReturnUrls.ownOf")(function* (tenant: Tenant) {
     const [{ cancelUrl, successUrl } = none] = yield* repo.find(tenant)

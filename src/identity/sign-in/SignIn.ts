@@ -5,7 +5,7 @@ import { Mailer } from "../../platform/kit/Mailer.ts"
 import { RateLimits } from "../../platform/kit/RateLimit.ts"
 import { serviceWith } from "../../platform/kit/Service.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
-import { makeMemberships } from "../members/MembershipsRepo.ts"
+import { makeMembersRepo } from "../members/MembersRepo.ts"
 import type { Session } from "../Principal.ts"
 import { takeSignInLink } from "./MailLimits.ts"
 import { signInMail, signInMinutes } from "./Mails.ts"
@@ -24,7 +24,7 @@ const make = Effect.fnUntraced(function* ({ publicUrl }: { readonly publicUrl: s
   const sessions = yield* Sessions
   const limits = yield* RateLimits
   const mailer = yield* Mailer
-  const memberships = yield* makeMemberships
+  const memberships = yield* makeMembersRepo
 
   /**
    * Mails a one-time link, valid 15 minutes, in the background. Does the same for every address, known or not: a

@@ -10,7 +10,7 @@ import {
   type TokensToTake,
   takeCredentialTokens
 } from "../keys/CredentialLimitsStatements.ts"
-import { enteredEnvironments } from "../members/MembershipsRepo.ts"
+import { enteredEnvironments } from "../members/MembersRepo.ts"
 import type { Role, Session } from "../Principal.ts"
 import type { SessionShown, SignInPreview } from "./Api.ts"
 
@@ -86,7 +86,7 @@ const sessionReads = (sql: SqlClient.SqlClient) => {
         UPDATE payments.sessions s SET last_used_at = now(),
           expires_at = LEAST(now() + ${sessionHours} * interval '1 hour',
             s.created_at + ${sessionDays} * interval '1 day')
-        -- Whether it lasts is asked again, of the row as it is once it is locked: what was ended meanwhile stays ended
+        -- Checks again whether the session lasts, once its row is locked: it may have been ended meanwhile
         WHERE s.id = (SELECT id FROM caller) AND ${lasts} AND (s.last_used_at < now() - interval '1 minute'
           OR s.expires_at < LEAST(now() + ${sessionHours} * interval '1 hour' - interval '1 minute',
             s.created_at + ${sessionDays} * interval '1 day'))

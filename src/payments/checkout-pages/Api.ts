@@ -27,7 +27,7 @@ import {
   pageFields,
   strict
 } from "../../platform/kit/Request.ts"
-import { SessionCollection, ShownCollection } from "../checkout/Collection.ts"
+import { SessionCollection, ShownCollection } from "../checkout-sessions/Collection.ts"
 import { imageForm } from "../images/ImageUrl.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 import { type BrokenRule, referenceTo, removable } from "../Schemas.ts"
@@ -206,7 +206,7 @@ export const CheckoutPage = Schema.Struct({
   successText: described(Schema.NullOr(Schema.String), "Plain text that the payer reads after paying"),
   sales: described(
     Schema.Int,
-    `How many of its sessions were paid, among those of the last 90 days. Counted up to ${mostCounted}, which stands for that many or more`
+    `How many of its sessions were paid, among those of the last 90 days. Counted up to ${mostCounted}, which means that many or more`
   ),
   createdAt: CreatedAt,
   updatedAt: described(Schema.Date, "When it was changed last: ISO 8601 in UTC, with milliseconds")

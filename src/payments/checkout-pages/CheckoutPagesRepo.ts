@@ -3,10 +3,10 @@ import { Effect } from "effect"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { CheckoutPageId, OrganizationId } from "../../platform/kit/Ids.ts"
 import { mostCounted } from "../../platform/kit/Request.ts"
-import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
+import { existingOf, ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
 import { anyRow, firstRow, oneRow } from "../../platform/storage/Database.ts"
-import type { ShownCollection } from "../checkout/Collection.ts"
+import type { ShownCollection } from "../checkout-sessions/Collection.ts"
 import type { CheckoutPageItem, ListCheckoutPages } from "./Api.ts"
 
 export interface PageContent {
@@ -56,13 +56,11 @@ const withSales = `${columns}, (
 
 type Sql = SqlClient.SqlClient
 
-const existing = (sql: Sql, tenant: Tenant) => sql`${ofTenant(sql, tenant, "p")} AND p.deleted_at IS NULL`
-
 const readStatements = (sql: Sql) => {
   const find = (tenant: Tenant, id: CheckoutPageId, lock: "" | "FOR UPDATE" = "") =>
     firstRow(sql<PageRow>`
       SELECT ${sql.literal(withSales)} FROM payments.checkout_pages p
-      WHERE ${existing(sql, tenant)} AND p.id = ${id} ${sql.literal(lock)}`)
+      WHERE ${existingOf(sql, tenant, "p")} AND p.id = ${id} ${sql.literal(lock)}`)
 
   return {
     find,
@@ -72,13 +70,13 @@ const readStatements = (sql: Sql) => {
     count: (tenant: Tenant) =>
       Effect.map(
         oneRow(sql<{ count: number }>`
-          SELECT count(*)::int AS count FROM payments.checkout_pages p WHERE ${existing(sql, tenant)}`),
+          SELECT count(*)::int AS count FROM payments.checkout_pages p WHERE ${existingOf(sql, tenant, "p")}`),
         ({ count }) => count
       ),
 
     list: (tenant: Tenant, { active, starting_after: after }: ListCheckoutPages, limit: number) => sql<PageRow>`
       SELECT ${sql.literal(withSales)} FROM payments.checkout_pages p
-      WHERE ${existing(sql, tenant)} AND ${after === undefined ? sql.literal("true") : sql`p.id < ${after}`}
+      WHERE ${existingOf(sql, tenant, "p")} AND ${after === undefined ? sql.literal("true") : sql`p.id < ${after}`}
         AND ${active === undefined ? sql.literal("true") : sql`p.active = ${active}`}
       ORDER BY p.id DESC LIMIT ${limit}`,
 
@@ -118,12 +116,12 @@ const writeStatements = (sql: Sql) => ({
       items = ${JSON.stringify(content.items)}::jsonb, collect = ${JSON.stringify(content.collect)}::jsonb,
       allow_promotion_codes = ${content.allowPromotionCodes}, success_text = ${content.successText},
       updated_at = now()
-    WHERE ${existing(sql, tenant)} AND p.id = ${id}`,
+    WHERE ${existingOf(sql, tenant, "p")} AND p.id = ${id}`,
 
   markDeleted: (tenant: Tenant, id: CheckoutPageId) =>
     anyRow(sql`
       UPDATE payments.checkout_pages p SET deleted_at = now(), active = false
-      WHERE ${existing(sql, tenant)} AND p.id = ${id} RETURNING 1`),
+      WHERE ${existingOf(sql, tenant, "p")} AND p.id = ${id} RETURNING 1`),
 
   removeDeleted: removeOld(sql, {
     table: "checkout_pages",

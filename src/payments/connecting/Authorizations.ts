@@ -52,9 +52,9 @@ export interface ReturnedAuthorization {
 const maxCodeLength = 512
 
 /** How long a refusal waits for the access to be ended at the provider. */
-const patienceOfRefusals = "5 seconds"
+const refusalTimeout = "5 seconds"
 
-const patienceOfStop = "5 seconds"
+const stopTimeout = "5 seconds"
 
 /** The format of the provider's error codes; anything else comes from elsewhere and is not logged. */
 const errorWord = /^[a-z_]{1,64}$/
@@ -68,7 +68,7 @@ const makeParts = Effect.fnUntraced(function* (publicUrl: string) {
   const underWay = yield* FiberSet.make<FinishedAuthorization>()
   yield* Effect.addFinalizer(() =>
     // Finalizers are uninterruptible by default, so the timeout would have no effect
-    FiberSet.awaitEmpty(underWay).pipe(Effect.interruptible, Effect.timeoutOption(patienceOfStop))
+    FiberSet.awaitEmpty(underWay).pipe(Effect.interruptible, Effect.timeoutOption(stopTimeout))
   )
   const urlOf = (environment: Environment, state: Redacted.Redacted) =>
     provider.authorizationUrl(environment, { state, redirectUrl: `${publicUrl}${connectingPaths.authorized}` })
@@ -146,7 +146,7 @@ const makeGiveBack = ({ provider, repo }: Parts) =>
       Effect.flatMap((used) =>
         used ? Effect.void : provider.endAuthorization({ environment, accountId }).pipe(Effect.asVoid)
       ),
-      Effect.timeout(patienceOfRefusals),
+      Effect.timeout(refusalTimeout),
       Effect.catchTag("AccountAccessRevoked", () => Effect.void),
       Effect.catchAll((failure) =>
         Effect.logWarning("Access that was granted to an account that is not connected could not be ended", failure)

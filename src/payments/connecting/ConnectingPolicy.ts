@@ -1,6 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Duration, Effect } from "effect"
-import { entersEverything, makeMemberships } from "../../identity/members/MembershipsRepo.ts"
+import { entersEverything, makeMembersRepo } from "../../identity/members/MembersRepo.ts"
 import type { Role } from "../../identity/Principal.ts"
 import { PermissionDenied, RateLimitExceeded, type ServiceUnavailable } from "../../platform/errors/Errors.ts"
 import { RateLimits } from "../../platform/kit/RateLimit.ts"
@@ -25,7 +25,7 @@ const policies = [
 export const makeConnectingPolicy = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const limits = yield* RateLimits
-  const memberships = yield* makeMemberships
+  const memberships = yield* makeMembersRepo
 
   const requireRole = Effect.fnUntraced(function* (
     { organizationId }: Tenant,

@@ -3,7 +3,7 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect, Option } from "effect"
 import type { Environment } from "../../platform/kit/Environment.ts"
 import type { OrganizationId } from "../../platform/kit/Ids.ts"
-import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
+import { existingOf, ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
 import { anyRow, firstRow, oneRow } from "../../platform/storage/Database.ts"
 import type { AccountStatus } from "../account/AccountStatus.ts"
@@ -46,10 +46,10 @@ const accountStatements = (sql: Sql) => ({
   dependents: (tenant: Tenant) =>
     oneRow(sql<Dependents>`
         SELECT
-          (SELECT count(*)::int FROM payments.endpoints
-            WHERE ${ofTenant(sql, tenant)} AND active AND deleted_at IS NULL) AS "endpointCount",
-          (SELECT count(*)::int FROM payments.checkout_pages
-            WHERE ${ofTenant(sql, tenant)} AND active AND deleted_at IS NULL) AS "checkoutPageCount",
+          (SELECT count(*)::int FROM payments.endpoints e
+            WHERE ${existingOf(sql, tenant, "e")} AND active) AS "endpointCount",
+          (SELECT count(*)::int FROM payments.checkout_pages p
+            WHERE ${existingOf(sql, tenant, "p")} AND active) AS "checkoutPageCount",
           (SELECT count(*)::int FROM (
             SELECT 1 FROM payments.delivery_queue WHERE ${ofTenant(sql, tenant)} LIMIT ${mostDeliveriesCounted}
           ) AS pending) AS "pendingDeliveryCount"`)
@@ -169,7 +169,7 @@ const authorizationStatements = (sql: Sql) => ({
     }
     const taken = yield* sql`
         DELETE FROM payments.account_authorizations
-        WHERE organization_id = ${organizationId} AND environment = ${found.environment}
+        WHERE ${ofTenant(sql, { organizationId, environment: found.environment })}
           AND session_id = ${sessionId} AND state_hash = ${stateHash}
         RETURNING 1`
     return taken.length === 0 ? Option.none() : Option.some(found.environment)

@@ -14,6 +14,7 @@ import {
 } from "../../platform/errors/Errors.ts"
 import { BaseApi } from "../../platform/kit/BaseApi.ts"
 import { makeFairSemaphore } from "../../platform/kit/Concurrency.ts"
+import { uploadPolicy } from "../../platform/kit/Page.ts"
 import { hasEntityTag } from "../../platform/kit/Request.ts"
 import type { TrustedProxies } from "../../platform/settings/Forms.ts"
 import { readBytes, type UnreadableRequest } from "../../server/Body.ts"
@@ -115,8 +116,6 @@ const readUpload = (
   )
 }
 
-const patience = "10 seconds"
-
 /** Concurrent uploads per process: each is held in memory as a whole, and one in a form several times. */
 const uploadConcurrency = 8
 
@@ -125,7 +124,7 @@ const makeTransfers = (concurrency: number) =>
   makeFairSemaphore({
     concurrency,
     share: Math.max(1, Math.floor(concurrency / 4)),
-    patience,
+    timeout: "10 seconds",
     onShareTaken: () =>
       new RateLimitExceeded({ message: "Too many images at once; wait as long as Retry-After says." }),
     onAllTaken: () => new ServiceUnavailable({ cause: "Too many images at once" })
@@ -157,7 +156,7 @@ export const productImagesHttp = HttpApiBuilder.group(BaseApi.add(ProductImagesA
 const imageHeaders = {
   "cache-control": "public, max-age=31536000, immutable",
   "x-content-type-options": "nosniff",
-  "content-security-policy": "default-src 'none'; sandbox",
+  "content-security-policy": uploadPolicy,
   "cross-origin-resource-policy": "cross-origin"
 }
 

@@ -29,9 +29,9 @@ export interface ListedEvent extends ProviderObject {
 export interface NotificationsPort {
   /** The request header with a notification's signature, in lower case. */
   readonly signatureHeader: string
-  /** What a verified notification means. */
+  /** Translates verified notifications into events. */
   readonly reader: EventReader
-  /** So that the body need not be read: it is missing, malformed, or more than 5 minutes off. */
+  /** Refuses a header that is missing, malformed or more than 5 minutes off, so that the body need not be read. */
   readonly checkSignatureHeader: (header: string | undefined) => Effect.Effect<void, SignatureInvalid>
   /** Verifies the signature over the exact bytes, and the time: at most 5 minutes off in either direction. */
   readonly verifyNotification: (

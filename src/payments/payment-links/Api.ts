@@ -2,7 +2,7 @@ import { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { errorSchema, PermissionDenied } from "../../platform/errors/Errors.ts"
 import { BooleanFromQuery, described, optional, pageFields, strict } from "../../platform/kit/Request.ts"
-import { CheckoutMetadata, CheckoutMetadataChanges } from "../checkout/Metadata.ts"
+import { CheckoutMetadata, CheckoutMetadataChanges } from "../checkout-sessions/Metadata.ts"
 import {
   providerCreate,
   providerGet,

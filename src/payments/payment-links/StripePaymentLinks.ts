@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
 import type { SoldItems } from "../../events/stripe/ProviderEvent.ts"
-import { checkoutMarker } from "../checkout/Metadata.ts"
+import { checkoutMarker } from "../checkout-sessions/Metadata.ts"
 import {
   allLines,
   checkoutFieldNames,
@@ -9,7 +9,7 @@ import {
   lineWords,
   type SubscriptionTerms,
   soldItemsOf
-} from "../checkout/StripeCheckout.ts"
+} from "../checkout-sessions/StripeCheckoutSessions.ts"
 import type {
   ChangeObject,
   ConnectedAccount,

@@ -30,7 +30,7 @@ export const DefaultPriceData = Schema.Struct({
   .annotations({ identifier: "DefaultPriceData" })
 export type DefaultPriceData = typeof DefaultPriceData.Type
 
-/** What payers read about a product, beneath its name. The bound is the provider's. */
+/** The text that payers read beneath a product's name. The bound is the provider's. */
 const Description = ProviderText(40_000).annotations({
   description: "The text beneath the name, up to 40,000 characters"
 })

@@ -4,7 +4,7 @@ import { ProductIdText } from "../../events/Filters.ts"
 import { remark, rule } from "../../platform/bounds/Rules.ts"
 import { text } from "../../platform/bounds/Text.ts"
 import { BooleanFromQuery, described, optional, pageFields, strict } from "../../platform/kit/Request.ts"
-import { CheckoutMetadata, CheckoutMetadataChanges } from "../checkout/Metadata.ts"
+import { CheckoutMetadata, CheckoutMetadataChanges } from "../checkout-sessions/Metadata.ts"
 import { providerCreate, providerGet, providerGroup, providerList, providerUpdate } from "../Endpoints.ts"
 import { type BrokenRule, Currency, UnitAmount } from "../Schemas.ts"
 

@@ -54,7 +54,7 @@ const keyOf = (bytes: Uint8Array, { keyEnd, keyStart }: Container): string => {
 const pathOf = (bytes: Uint8Array, open: ReadonlyArray<Container>): BoundBroken["path"] =>
   open.slice(0, -1).map((container) => (container.isObject ? keyOf(bytes, container) : container.commas))
 
-/** Or null. Of what is no JSON, either: the parser refuses it later. */
+/** The first broken bound, or null, also of text that is not JSON: the parser refuses that later. */
 export const brokenBound = (bytes: Uint8Array): BoundBroken | null => {
   const open: Array<Container> = []
   let values = 1

@@ -1,8 +1,8 @@
 import { BlockList, isIP } from "node:net"
 
 /**
- * The private networks in which an operator may allow destinations, for development, and the addresses in them that are
- * refused all the same; and the names that nobody can register on the internet.
+ * The private networks in which an operator may allow destinations, for development; the addresses in them that are
+ * still refused; and the names that nobody can register on the internet.
  */
 
 const privateNetworks = new BlockList()

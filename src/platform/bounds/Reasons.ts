@@ -2,12 +2,12 @@ import { type ParseResult, SchemaAST } from "effect"
 import { familiarIn, type Kind, kindOf, takenBy } from "./Rules.ts"
 
 /**
- * Why a field of a request was refused: the rule, and what was wrong with the value.
+ * Why a field of a request was refused: the rule, and how the value broke it.
  *
  * A value is repeated only if its field could not hold a secret or a person's data: a number, true or false, one of a
- * list of words, or what is marked `echoed`, such as currencies and times. Even then callers may have put anything in
- * it, so only short scalars of plain characters are shown, and nothing that looks like a key or the number of a card.
- * Of all other values the refusal says at most the kind, the length or the number of items. No server code.
+ * list of words, or text that is marked `echoed`, such as currencies and times. Even then callers may have put anything
+ * in it, so only short scalars of plain characters are shown, and nothing that looks like a key or the number of a
+ * card. Of all other values the refusal says at most the kind, the length or the number of items. No server code.
  */
 
 /** Where the innermost issue of a refused value was found. */
@@ -153,7 +153,7 @@ const outside = (count: number, range: { readonly min: number; readonly max: num
   range !== null && (count < range.min || count > range.max)
 
 /**
- * What an error can say about a refused value: the value itself if it may be repeated, otherwise a fact about it.
+ * The part of a reason about a refused value: the value itself if it may be repeated, otherwise a fact about it.
  *
  * @param read the value as its bounds were applied to it: a header's bytes are one character each as they are sent
  */

@@ -2,7 +2,10 @@ import type { ParseResult } from "effect"
 import { type FoundIssue, partsOfReason, reasonOf } from "./Reasons.ts"
 import { enumerated } from "./Rules.ts"
 
-/** However much of a request is wrong, the answer stays small, and no more is checked. No server code. */
+/**
+ * Bounds on refusals: however much of a request is wrong, the answer stays small, and checking stops early. No server
+ * code.
+ */
 
 export const maxRefusedFields = 20
 

@@ -1,9 +1,9 @@
 import { Option, SchemaAST } from "effect"
 
 /**
- * Describes what a schema accepts: the second half of a refusal's sentence, "must be …". A schema whose keywords do not
- * say enough (a pattern, a rule about characters) carries its own words; all other descriptions are generated from the
- * schema's kind, bounds and values. No server code.
+ * Describes the values that a schema accepts: the second half of a refusal's sentence, "must be …". A schema whose
+ * keywords do not say enough (a pattern, a rule about characters) carries its own words; all other descriptions are
+ * generated from the schema's kind, bounds and values. No server code.
  */
 
 const RuleId = Symbol.for("connected-payments/bounds/Rule")
@@ -55,8 +55,8 @@ export const kindOf = (value: unknown): Kind => {
 type Keywords = Readonly<Record<string, unknown>>
 
 /**
- * Names that callers know from elsewhere, as an annotation of an object or of a list of words: what a refusal says of
- * each, such as where its value is set.
+ * Names that callers know from elsewhere, as an annotation of an object or of a list of words: each with a hint for the
+ * refusal, such as where its value is set.
  */
 export const familiar = (names: Readonly<Record<string, string>>): { readonly [FamiliarId]: typeof names } => ({
   [FamiliarId]: names
@@ -268,7 +268,7 @@ const takenByMembers = (members: ReadonlyArray<SchemaAST.AST>): Taken => ({
 
 const known = new WeakMap<SchemaAST.AST, Taken>()
 
-/** What a schema accepts when encoded. Computed once per schema. */
+/** A description of the values that a schema accepts when encoded. Computed once per schema. */
 export const takenBy = (ast: SchemaAST.AST): Taken => {
   const before = known.get(ast)
   if (before !== undefined) return before

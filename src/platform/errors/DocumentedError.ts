@@ -5,11 +5,11 @@ import { boundedFields, boundedMessage, maxFieldLength, maxRefusedFields } from 
 /** The parts of a documented error: its class, its JSON form and its schema (contract 12.5). */
 
 /**
- * What a failure means for the idempotency key of the request that it ended (contract 3.6):
+ * The effect of a failure on the idempotency key of the request that it ended (contract 3.6):
  *
  * - `answer`: the operation began and this is its answer; a repeat gets it again.
  * - `refused`: nothing was done; the key is free for another try, with any parameters.
- * - `open`: whether something was done is not known; a repeat with the same parameters finds out.
+ * - `open`: the outcome is unknown; a repeat with the same parameters finds out.
  */
 export type Settlement = "answer" | "refused" | "open"
 
@@ -24,7 +24,7 @@ export interface ErrorDetails {
   readonly allow?: ReadonlyArray<string>
   /** For operators: logged with server errors, never sent. */
   readonly cause?: unknown
-  /** What this error means for the idempotency key. Default: as documented for the class. */
+  /** The effect on the idempotency key. Default: as documented for the class. */
   readonly settles?: Settlement
   /** The id of the failed request; set by the client. */
   readonly requestId?: string
@@ -44,7 +44,7 @@ interface Fields {
 
 export interface Documented {
   readonly status: number
-  /** As sent; one with a part in angle brackets stands for the provider's own codes. Default: the tag in snake case. */
+  /** As sent; a part in angle brackets stands in for the provider's own codes. Default: the tag in snake case. */
   readonly code?: string
   /** An English sentence for the integrator, unless the error is raised with another. */
   readonly message: string
@@ -52,7 +52,7 @@ export interface Documented {
   readonly retryAfter?: Duration.DurationInput
   /** The conditions in which the error is raised, in Markdown. Default: the message. */
   readonly why?: string
-  /** What the integrator, or the operator, can do: sentences in Markdown, code in backquotes. */
+  /** Advice for the integrator or the operator: sentences in Markdown, code in backquotes. */
   readonly remedy: string
 }
 

@@ -1,6 +1,6 @@
 import { Predicate } from "effect"
 
-/** The codes by which Node.js and its libraries name what failed, such as `ENOENT`. */
+/** The error codes of Node.js and its libraries, such as `ENOENT`. */
 
 export const errorCode = (error: unknown): string | undefined =>
   Predicate.hasProperty(error, "code") && Predicate.isString(error.code) ? error.code : undefined

@@ -122,11 +122,11 @@ export class BoundedSemaphore {
   #running = 0
   readonly #waiting = new Set<Place>()
   readonly #atOnce: number
-  readonly #patience: number
+  readonly #timeoutMillis: number
 
-  constructor(atOnce: number, patience = permitTimeoutMillis) {
+  constructor(atOnce: number, timeoutMillis = permitTimeoutMillis) {
     this.#atOnce = atOnce
-    this.#patience = patience
+    this.#timeoutMillis = timeoutMillis
   }
 
   readonly turn = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | ServiceUnavailable, R> =>
@@ -142,13 +142,13 @@ export class BoundedSemaphore {
         place?.timer === undefined
           ? effect
           : Effect.timeoutFail(Effect.disconnect(effect), {
-              duration: Math.max(1, enteredAt + this.#patience - performance.now()),
+              duration: Math.max(1, enteredAt + this.#timeoutMillis - performance.now()),
               onTimeout: permitRefused
             })
       )
       return Effect.ensuring(
         Effect.zipRight(begun, ownTurn),
-        // Wherever an interruption occurs
+        // Also after an interruption, wherever it occurs
         Effect.sync(() => {
           if (place !== undefined) this.#leave(place)
         })
@@ -162,7 +162,7 @@ export class BoundedSemaphore {
       this.#refuse(place)
     } else {
       this.#waiting.add(place)
-      place.timer = setTimeout(() => this.#refuse(place), this.#patience)
+      place.timer = setTimeout(() => this.#refuse(place), this.#timeoutMillis)
     }
   }
 
@@ -196,7 +196,8 @@ interface FairSemaphoreOptions<Own, All> {
   readonly concurrency: number
   /** The maximum number of one owner's permits, so that nobody can starve all the others. */
   readonly share: number
-  readonly patience: Duration.DurationInput
+  /** How long a caller waits, for its own share and then for the rest. */
+  readonly timeout: Duration.DurationInput
   readonly onShareTaken: () => Own
   readonly onAllTaken: () => All
 }
@@ -216,8 +217,8 @@ export const makeFairSemaphore = <Own, All>({
   concurrency,
   onAllTaken,
   onShareTaken,
-  patience,
-  share
+  share,
+  timeout
 }: FairSemaphoreOptions<Own, All>): Effect.Effect<TakePermit<Own | All>> =>
   Effect.map(Effect.makeSemaphore(concurrency), (all) => {
     const shares = new Map<string, { readonly semaphore: Effect.Semaphore; users: number }>()
@@ -241,8 +242,8 @@ export const makeFairSemaphore = <Own, All>({
     return (owner) =>
       Effect.gen(function* () {
         const own = yield* shareOf(owner)
-        yield* Effect.timeoutFail(hold(own.semaphore), { duration: patience, onTimeout: onShareTaken })
-        yield* Effect.timeoutFail(hold(all), { duration: patience, onTimeout: onAllTaken })
+        yield* Effect.timeoutFail(hold(own.semaphore), { duration: timeout, onTimeout: onShareTaken })
+        yield* Effect.timeoutFail(hold(all), { duration: timeout, onTimeout: onAllTaken })
       })
   })
 
@@ -285,8 +286,8 @@ export interface BatcherOptions<Input, Output, E> {
   readonly maxBatch: number
   /** The minimum time between the starts of two batches, in milliseconds; called for each batch. */
   readonly interval: () => number
-  /** How long an input waits for a lane, in milliseconds, and what it fails with then. */
-  readonly patience: { readonly millis: number; readonly error: () => E }
+  /** How long an input waits for a batch, in milliseconds, and its error after that. */
+  readonly timeout: { readonly millis: number; readonly error: () => E }
   /** How many inputs may wait; a further one fails with that error at once. Default: any number. */
   readonly maxWaiting?: number
   /** Not if the others would fail as well. */
@@ -303,9 +304,9 @@ interface Waiting<Input, Output, E> {
 }
 
 /**
- * Runs single inputs in batches. While a lane is free and batches are not spaced, nothing waits: a batch of one begins
- * at once. Otherwise inputs wait for the next batch, or fail after `patience`. If a batch fails with an error that one
- * input may have caused, each input is retried alone, so that none fails because of another.
+ * Runs single inputs in batches. While fewer than `concurrency` batches run and they are not spaced, nothing waits: a
+ * batch of one begins at once. Otherwise inputs wait for the next batch, or fail after `timeout`. If a batch fails with
+ * an error that one input may have caused, each input is retried alone, so that none fails because of another.
  *
  * Tracing changes no batch. The spans of a batch's work are under the first caller's span that is recorded, and link to
  * those of the others.
@@ -341,9 +342,9 @@ export class Batcher<Input, Output, E> {
   readonly submit = (input: Input): Effect.Effect<Output, E> =>
     Effect.withFiberRuntime((fiber) =>
       Effect.async<Output, E>((resume) => {
-        const { maxWaiting = Number.POSITIVE_INFINITY, patience } = this.#options
+        const { maxWaiting = Number.POSITIVE_INFINITY, timeout } = this.#options
         if (this.#waiting.length >= maxWaiting) {
-          resume(Exit.fail(patience.error()))
+          resume(Exit.fail(timeout.error()))
           return
         }
         const span = recordedSpanOf(fiber)
@@ -358,7 +359,7 @@ export class Batcher<Input, Output, E> {
     const [first] = this.#waiting
     if (first === undefined || this.#isTimed) return
     this.#isTimed = true
-    const { error, millis } = this.#options.patience
+    const { error, millis } = this.#options.timeout
     setTimeout(
       () => {
         this.#isTimed = false

@@ -24,7 +24,7 @@ export type OperationHandler<Group, Name extends string, R = unknown> = HttpApiE
   R
 >
 
-/** HTTP and the agents' tools call the same function, so that what it does is the same (contract 5.7). */
+/** HTTP and the agents' tools call the same function, so that both do the same (contract 5.7). */
 export type Handlers<Group> = { readonly [Name in OperationName<Group>]: OperationHandler<Group, Name> }
 
 type ContextOf<Made> = {

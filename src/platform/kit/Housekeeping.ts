@@ -3,8 +3,8 @@ import { Duration, Effect, Layer, Schedule } from "effect"
 
 const usualInterval = "10 minutes"
 
-/** After how many intervals without a round another process takes over: the one that ran the last round has ended. */
-const patience = 1.5
+/** After this many intervals without a round, another process takes over: the one that ran the last round has ended. */
+const takeoverFactor = 1.5
 
 /** This process's id in `payments.housekeeping`. */
 const processId = crypto.randomUUID()
@@ -15,7 +15,7 @@ const processId = crypto.randomUUID()
  * them; once it has ended, another takes over within about two and a half intervals.
  *
  * @param name the name of the whole group of tasks; processes with the same name share them
- * @param makeTasks the tasks, by the name of what each looks after: "sessions"
+ * @param makeTasks the tasks, by the name of the rows that each looks after: "sessions"
  * @param interval the pause between two rounds
  */
 export const housekeepingLayer = <R>(
@@ -30,7 +30,7 @@ export const housekeepingLayer = <R>(
           Effect.logWarning(`Housekeeping of ${name} failed; the next round tries again`, cause)
         )
       ).pipe(
-        Effect.whenEffect(isOurs(sql, name, Duration.times(interval, patience))),
+        Effect.whenEffect(isOurs(sql, name, Duration.times(interval, takeoverFactor))),
         Effect.repeat(Schedule.spaced(interval).pipe(Schedule.jittered)),
         Effect.withTracerEnabled(false),
         Effect.forkScoped

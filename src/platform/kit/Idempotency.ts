@@ -35,7 +35,7 @@ const leaseFor = Duration.seconds(60)
 interface Keyed {
   readonly tenant: Tenant
   readonly key: string
-  /** What the request does, e.g. `products.create`: the same key with another operation is refused. */
+  /** The request's operation, e.g. `products.create`: the same key with another one is refused. */
   readonly operation: string
 }
 
@@ -174,7 +174,7 @@ const linkOf = (status: number, text: string): Record<string, string> => {
     : {}
 }
 
-/** The caller gets the original failure, not this one. */
+/** Logs a failure of the statement: the caller gets the original failure. */
 const orLeaseEnds = (statement: Effect.Effect<unknown, SqlError.SqlError>): Effect.Effect<void> =>
   Effect.catchAll(Effect.asVoid(statement), (error) =>
     Effect.logWarning("An idempotency key was not released; it is free when its lease ends", error)

@@ -47,8 +47,8 @@ export interface MailerOptions {
 type Send = (mail: Mail) => Effect.Effect<void, MailNotSent>
 
 /**
- * Sends the same news to several people. Fails if the mail server accepted none of the mails; if it accepted any,
- * queues the others. A mail sent `once` that it may have accepted counts as accepted. Returns whether it confirmed any.
+ * Sends a mail to several people. Fails if the mail server accepted none of the mails; if it accepted any, queues the
+ * others. A mail sent `once` that it may have accepted counts as accepted. Returns whether it confirmed any.
  */
 export const sendToSeveral = Effect.fnUntraced(function* (mailer: Mailer["Type"], mails: ReadonlyArray<Mail>) {
   const [failed, taken] = yield* Effect.partition(mails, (mail) =>
@@ -150,7 +150,7 @@ interface SenderQueue {
   waiting: number
 }
 
-/** Waits for the mails under way, for a moment; logs how many are given up. */
+/** Waits briefly for the mails under way; logs how many are given up. */
 const drained = (sending: FiberSet.FiberSet<void>) =>
   // Finalizers can't be interrupted, and so would outlast any timeout
   FiberSet.awaitEmpty(sending).pipe(

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 
-/** The pages that the service renders itself: their skeleton, and what they may do. */
+/** The pages that the service renders itself: their skeleton and their policies. */
 
 /** Text as HTML, in an element or an attribute in double quotes. */
 export const escaped = (text: string): string =>
@@ -27,9 +27,14 @@ export interface Allowed {
 
 const fetched = ["script", "style", "connect", "img", "font"] as const
 
+const nothing = "default-src 'none'"
+
+/** The policy of an uploaded file: it loads nothing and runs no scripts, even if a browser takes it for a page. */
+export const uploadPolicy = `${nothing}; sandbox`
+
 export const contentPolicy = (allowed: Allowed): string =>
   [
-    "default-src 'none'",
+    nothing,
     ...fetched.flatMap((kind) => (allowed[kind] === undefined ? [] : [`${kind}-src ${allowed[kind]}`])),
     `base-uri ${allowed.base ?? "'none'"}`,
     `form-action ${allowed.form ?? "'none'"}`,

@@ -114,13 +114,13 @@ export const secondsToFull = (tokens: number, policy: RateLimitPolicy): number =
   Math.ceil((policy.limit - tokens) / tokensPerMilli(policy) / 1000)
 
 /**
- * What this process knows about one bucket: the most tokens that it can hold. Other processes only take tokens and only
- * time adds them, so a request for more is refused without asking the database.
+ * This process's view of a bucket: the most tokens that it can hold. Other processes only take tokens and only time
+ * adds them, so a request for more is refused without asking the database.
  */
 export interface BucketView {
-  /** The most tokens that it held, by the database's last answer and what was taken here since. */
+  /** The most tokens that it held, by the database's last answer, minus those taken here since. */
   tokens: number
-  /** When that was, by `monotonicMillis`. */
+  /** When it held that many, by `monotonicMillis`. */
   at: number
   /** Tokens taken here and not yet reported to the database. */
   spent: number
@@ -228,7 +228,7 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => {
     }
   })
 
-  /** Or fails with how long to wait; without the database if the bucket can't hold that many. */
+  /** Takes tokens, or fails with the time to wait; without the database if the bucket can't hold that many. */
   const take = Effect.fnUntraced(function* (bucket: string, policy: RateLimitPolicy, cost = 1) {
     const name = nameOf(bucket, policy)
     const now = yield* monotonicMillis
@@ -239,7 +239,7 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => {
     yield* view.line.turn(ask(name, view, policy, cost))
   }, orUnavailable)
 
-  /** Reported with the next `take`, for frequent requests. A bucket's first request is a `take`. */
+  /** Takes a token without the database: the next `take` reports it. A bucket's first request is a `take`. */
   const takeHere = Effect.fnUntraced(function* (bucket: string, policy: RateLimitPolicy) {
     const view = views.get(nameOf(bucket, policy))
     if (view === undefined) {

@@ -17,7 +17,7 @@ export class ResponseHeaders extends Context.Tag("connected-payments/kit/Respons
   Record<string, string>
 >() {}
 
-/** It still answers, but reports that it is not ready. Always false if no server runs. */
+/** Whether the process is stopping: it still answers, but is not ready. Always false if no server runs. */
 export class Stopping extends Context.Reference<Stopping>()("connected-payments/kit/Stopping", {
   defaultValue: (): { begun: boolean } => ({ begun: false })
 }) {}

@@ -3,8 +3,6 @@ import { RateLimitExceeded, ServiceUnavailable } from "../errors/Errors.ts"
 import { makeFairSemaphore } from "./Concurrency.ts"
 import type { Tenant } from "./Tenant.ts"
 
-const patience = "2 seconds"
-
 export interface SlowReadsOptions {
   /** The connections of this process: half of them are never used by slow reads. */
   readonly databasePoolSize: number
@@ -38,7 +36,7 @@ const make = ({ databasePoolSize }: SlowReadsOptions) => {
     makeFairSemaphore({
       concurrency,
       share,
-      patience,
+      timeout: "2 seconds",
       onShareTaken: () =>
         new RateLimitExceeded({
           message: `The organization runs too many searches at once: at most ${share} of its searches and counts run at a time; wait as long as Retry-After says.`,

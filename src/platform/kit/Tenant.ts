@@ -15,6 +15,10 @@ export const ofTenant = (sql: SqlClient, { environment, organizationId }: Tenant
   return sql`${column("organization_id")} = ${organizationId} AND ${column("environment")} = ${environment}`
 }
 
+/** The condition that rows belong to a tenant and are not marked as deleted. */
+export const existingOf = (sql: SqlClient, tenant: Tenant, table: string): Fragment =>
+  sql`${ofTenant(sql, tenant, table)} AND ${sql.literal(table)}.deleted_at IS NULL`
+
 /** An operator acts through the command line; the provider by its notifications. */
 export interface Author {
   readonly kind: "api_key" | "person" | "operator" | "provider"

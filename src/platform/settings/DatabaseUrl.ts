@@ -23,7 +23,7 @@ export interface DatabaseTarget {
   readonly saysKind: boolean
 }
 
-/** What a schema's name must be: channels of notifications contain it, whose names have 63 bytes. */
+/** The rule for a schema's name, which is part of the names of notification channels: these have 63 bytes. */
 export const schemaNames =
   "must be 1 to 40 lowercase letters, digits and underscores, the first no digit, and not `public` or one that PostgreSQL keeps for itself (`pg_…`, `information_schema`)"
 
@@ -48,8 +48,8 @@ const kinds: Readonly<Record<Purpose, ReadonlyMap<string, SessionKind>>> = {
 }
 
 /**
- * What the service sets on its connections itself, by pg's names. `pg` would prefer the URL's: a `query_timeout` there would
- * also be how long the service takes a silent server for a slow one.
+ * The settings that the service makes on its connections, by pg's names. `pg` would prefer those of the URL: a
+ * `query_timeout` there would also delay the detection of a silent server.
  */
 const ownSettings: ReadonlySet<string> = new Set([
   "connectionTimeoutMillis",

@@ -27,8 +27,8 @@ import { oauthClientId, providerCredentials, withSecretsApart } from "./Provider
 import { group, optional, setting } from "./Setting.ts"
 
 /**
- * Every setting of the service, defined once: its name, the form of its value, its default and what it is for. The
- * reader, the type and the table of settings derive from it. Secrets are `Redacted`.
+ * Every setting of the service, defined once: its name, the form of its value, its default and its purpose. The reader,
+ * the type and the table of settings derive from it. Secrets are `Redacted`.
  */
 
 /** A key that encrypts signing secrets at rest: its id is stored with each ciphertext. */

@@ -82,7 +82,7 @@ export const whole = ({ max, min }: { readonly min: number; readonly max: number
   bounds: `${min} to ${max}`
 })
 
-/** A TCP port; 0 stands for any free one. */
+/** A TCP port; 0 picks any free one. */
 export const port = whole({ min: 0, max: 65_535 })
 
 /** A duration such as `10 seconds`, of at least `min`. */

@@ -65,7 +65,7 @@ const fileSetting = (form: Form<unknown>, name: string): Pick<SettingRow, "file"
 
 /**
  * Defines a setting that always has a value: a default as an operator would write it, or a `value` that can't be
- * written, with what the table says if the setting is `unset`.
+ * written, with the table's text for it in `unset`.
  */
 export const setting = <A>(
   name: string,
@@ -87,7 +87,7 @@ export const setting = <A>(
   })
 }
 
-/** Defines a setting that may be absent; `unset` is what the table says in that case. */
+/** Defines a setting that may be absent; `unset` is the table's text in that case. */
 export const optional = <A>(
   name: string,
   form: Form<A>,

@@ -7,7 +7,7 @@ import { Effect } from "effect"
  */
 export const batchSize = 1000
 
-/** Until a batch is not full; yields between batches. Returns the total. */
+/** Removes batches until one is not full; yields between them. Returns the total. */
 export const inBatches = <E, R>(remove: Effect.Effect<number, E, R>): Effect.Effect<number, E, R> =>
   Effect.gen(function* () {
     let removed = 0

@@ -57,7 +57,10 @@ const cancel = (pool: pg.Pool, text: string, target: DiscreetClient, done: () =>
   })
 }
 
-/** And starts no other statement on that connection until it has been answered. */
+/**
+ * Lets a pool cancel only the meant statement, and starts no other on that connection until the cancellation is
+ * answered.
+ */
 export const cancelOnlyMeant = (pool: pg.Pool): void => {
   const clients = new Set<DiscreetClient>()
   pool.on("connect", (client) => {

@@ -36,7 +36,7 @@ const takeOverBound = (client: pg.Client): number => {
   return Number.isFinite(millis) ? millis : 0
 }
 
-/** With a code, as Node's connection errors have: logs show it, but no message. */
+/** The error of a silent server, with a code like Node's connection errors: logs show codes, but no messages. */
 const silence = (millis: number) =>
   Object.assign(new Error(`The database has not answered for ${millis} ms`), { code: "ETIMEDOUT" })
 

@@ -358,7 +358,7 @@ const isRetryable = (error: unknown): boolean =>
 
 const retryBackoff = Schedule.exponential("10 millis").pipe(Schedule.jittered, Schedule.intersect(Schedule.recurs(5)))
 
-/** Failures of COMMIT and lost connections included, which `withTransaction` alone turns into defects. */
+/** Fails with `SqlError` at COMMIT and on a lost connection, too, which `withTransaction` alone turns into defects. */
 export const withSqlErrors =
   (sql: SqlClient.SqlClient) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>

@@ -5,19 +5,19 @@ import type { DatabaseTarget, Host, SessionKind } from "../settings/DatabaseUrl.
 
 /**
  * Connects to the server that accepts the wanted kind of session: usually the primary, wherever it is. `pg` itself
- * knows one host and takes whatever it finds there.
+ * knows one host, and accepts any kind of session there.
  */
 
 /** Timeout for a host to accept a connection, or for the watched one to answer, in milliseconds. */
-const patience = 2000
+const timeoutMillis = 2000
 
 /**
- * Calls back after `patience`, counted in ticks of this process: a busy process must not take its own delay for a
+ * Calls back after `timeoutMillis`, counted in ticks of this process: a busy process must not take its own delay for a
  * host's.
  */
-const afterPatience = (expire: () => void): (() => void) => {
+const afterTimeout = (expire: () => void): (() => void) => {
   const step = 100
-  let left = patience / step
+  let left = timeoutMillis / step
   const ticking = setInterval(() => {
     left -= 1
     if (left > 0) return
@@ -50,7 +50,7 @@ const cut = (client: pg.Client): void => {
   client.connection.stream.destroy()
 }
 
-/** What a server reports about a session unasked: at its start, and whenever it changes. */
+/** The parameters that a server reports about a session at its start, and whenever they change. */
 interface Session {
   readonly isStandby: boolean | undefined
   readonly isReadOnly: boolean | undefined
@@ -118,8 +118,8 @@ export class Hosts {
         const client = new (this.clientsOf(Client))({
           connectionString: this.#target.url,
           application_name: `${this.#applicationName} watch`,
-          connectionTimeoutMillis: patience,
-          query_timeout: patience,
+          connectionTimeoutMillis: timeoutMillis,
+          query_timeout: timeoutMillis,
           keepAlive: true
         })
         client.on("error", ignore)
@@ -163,7 +163,7 @@ export class Hosts {
     this.#known = host
   }
 
-  /** The first host to accept a connection. Concurrent callers share the search, and for a moment its failure. */
+  /** The first host to accept a connection. Concurrent callers share the search, and briefly its failure. */
   #find(): Promise<Host> {
     if (this.#search !== undefined) return this.#search
     const search = this.#tryAll()
@@ -199,8 +199,8 @@ export class Hosts {
   async #connectTo(host: Host | undefined, client: pg.Client, open: () => Promise<unknown>): Promise<void> {
     if (host !== undefined) Object.assign(client, { host: host.name, port: host.port })
     this.#listen(client)
-    const tooLate = new UnsuitableServer({ message: `no connection within ${patience} ms` })
-    const end = host === undefined ? ignore : afterPatience(() => client.connection.stream.destroy(tooLate))
+    const tooLate = new UnsuitableServer({ message: `no connection within ${timeoutMillis} ms` })
+    const end = host === undefined ? ignore : afterTimeout(() => client.connection.stream.destroy(tooLate))
     try {
       await open()
       await this.#complete(client)

@@ -7,7 +7,7 @@ import pg from "pg"
 const askEvery = 10_000
 
 /** Timeout of connecting, and of each query, in milliseconds. */
-const patience = 5000
+const timeoutMillis = 5000
 
 /** The callbacks of a listener. They must return at once and not throw. */
 export interface ListenerCallbacks {
@@ -54,8 +54,8 @@ export const listenOn = (
     const client = new Client({
       ...address,
       application_name: "connected-payments listener",
-      connectionTimeoutMillis: patience,
-      query_timeout: patience,
+      connectionTimeoutMillis: timeoutMillis,
+      query_timeout: timeoutMillis,
       keepAlive: true
     })
     const lost = (cause: unknown) => {

@@ -2,7 +2,7 @@ import { Migrator, SqlClient, SqlError } from "@effect/sql"
 import { Data, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import { isWithoutLock, reservedConnections, withSqlErrors } from "./Database.ts"
 import initial from "./migrations/0001_initial.ts"
-import { addDays, lockPatience, shortLockTimeout } from "./partitions/DayPartitions.ts"
+import { addDays, lockRetries, shortLockTimeout } from "./partitions/DayPartitions.ts"
 import { addReceiptMonths } from "./partitions/ReceiptMonths.ts"
 import { lockKey, schemaOf } from "./Schema.ts"
 import { requireSession } from "./SessionSettings.ts"
@@ -26,7 +26,7 @@ export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
 /** Of the advisory lock: other users of the database are unlikely to have chosen the same. */
 const migrationLock = lockKey(5_190_277_301)
 
-const turnPatience = Duration.minutes(5)
+const turnTimeout = Duration.minutes(5)
 
 /**
  * The names of the applied migrations, in order; undefined if there is no table of them. Read before running the
@@ -69,7 +69,7 @@ const apply = (migrations: Migrations) =>
   }).pipe(
     Effect.catchAllDefect((cause) => new MigrationFailed({ message: describeDefect(cause), cause })),
     Effect.catchTag("MigrationError", (cause) => new MigrationFailed({ message: cause.message, cause })),
-    Effect.retry({ while: (error) => isWithoutLock(rootOf(error)), schedule: lockPatience }),
+    Effect.retry({ while: (error) => isWithoutLock(rootOf(error)), schedule: lockRetries }),
     Effect.catchIf(
       (error) => error instanceof SqlError.SqlError && isWithoutLock(error),
       (cause) =>
@@ -110,7 +110,7 @@ export const migrateTo = (
           ),
           Effect.retry({
             while: (error) => error._tag === "MigrationFailed",
-            schedule: Schedule.spaced("100 millis").pipe(Schedule.upTo(turnPatience))
+            schedule: Schedule.spaced("100 millis").pipe(Schedule.upTo(turnTimeout))
           })
         ),
         // Closing the session also releases the lock, so a failure here may be ignored. A no-op without the lock

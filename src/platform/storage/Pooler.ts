@@ -1,10 +1,10 @@
 import pg from "pg"
 
 /**
- * What is between the service and PostgreSQL: nothing, or a connection pooler such as PgBouncer. A pooler that assigns
- * server connections per transaction (`pool_mode = transaction`) keeps no session: the effects of `LISTEN`, `SET`,
- * session-level advisory locks and, with some poolers, prepared statements remain on a server connection that another
- * client gets next.
+ * The line between the service and PostgreSQL: direct, or through a connection pooler such as PgBouncer. A pooler that
+ * assigns server connections per transaction (`pool_mode = transaction`) keeps no session: the effects of `LISTEN`,
+ * `SET`, session-level advisory locks and, with some poolers, prepared statements remain on a server connection that
+ * another client gets next.
  */
 export interface Line {
   /** Whether a connection keeps its session from one transaction to the next. */

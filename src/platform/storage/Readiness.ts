@@ -4,7 +4,7 @@ import { ServiceUnavailable } from "../errors/Errors.ts"
 import { ClockSkew, compareClock } from "../telemetry/ClockSkew.ts"
 import { reservedConnections } from "./Database.ts"
 
-const patience = "2 seconds"
+const queryTimeout = "2 seconds"
 
 /** How often the database is asked for its time, even if nobody asks whether the process is ready. */
 const comparesEvery = "30 seconds"
@@ -26,7 +26,7 @@ export const makeReadiness = Effect.fnUntraced(function* ({
   const question = sql<{
     readonly now: number
   }>`SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS now`.pipe(
-    Effect.timeout(patience),
+    Effect.timeout(queryTimeout),
     Effect.tap(([row]) => (row === undefined ? Effect.void : compareClock("database", row.now)))
   )
   let asking: Fiber.RuntimeFiber<unknown, SqlError.SqlError | Cause.TimeoutException> | undefined

@@ -82,7 +82,7 @@ export const makeRunning: Effect.Effect<RunStatement, never, SqlClient.SqlClient
     }
 )
 
-/** Each may appear in several places of the statement, and is sent once. */
+/** Named parameters: each may appear in several places of the statement, and is sent once. */
 export const parametersOf = <const Name extends string>(
   sql: SqlClient.SqlClient,
   names: ReadonlyArray<Name>

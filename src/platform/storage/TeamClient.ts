@@ -4,12 +4,12 @@ import { Context, Duration, Effect, Layer } from "effect"
 import { inSchema } from "./Schema.ts"
 
 /**
- * An embedding team's own `PgClient`, checked when a layer is built: what the service's statements can't work with would
- * lose events later, without a word.
+ * An embedding team's own `PgClient`, checked when a layer is built: a client that the service's statements can't work
+ * with would silently lose events later.
  */
 
 /** How long the pool may take to open two connections. */
-const patience = Duration.seconds(10)
+const openTimeout = Duration.seconds(10)
 
 /** How often both connections are asked for their server process: a pooler may repeat an assignment by chance. */
 const rounds = 6
@@ -19,7 +19,7 @@ const refused = (reason: string) => {
   return new SqlError.SqlError({ cause: new Error(message), message })
 }
 
-/** What a value of a type must be in JavaScript: what `pg` makes of it, unless a client has parsers of its own. */
+/** How a value of each type must be read in JavaScript: as `pg` does, unless a client has its own parsers. */
 const forms: Readonly<Record<string, { readonly value: string; readonly is: (read: unknown) => boolean }>> = {
   timestamptz: { value: "2026-01-02 03:04:05.678+00", is: (read) => read instanceof Date },
   jsonb: { value: '{"a": [1]}', is: (read) => JSON.stringify(read) === '{"a":[1]}' },
@@ -69,7 +69,7 @@ const requireSessions = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError
         `it could not open two connections (${cause}). The service holds one for wake-ups and works on the others: maxConnections must be 2 at least, and 5 or more for the whole service`
       )
     const both = yield* Effect.all([sql.reserve, sql.reserve], { concurrency: 2 }).pipe(
-      Effect.timeoutFail({ duration: patience, onTimeout: () => tooFew("the second one took too long") }),
+      Effect.timeoutFail({ duration: openTimeout, onTimeout: () => tooFew("the second one took too long") }),
       Effect.catchTag("SqlError", (error) => tooFew(error.cause instanceof Error ? error.cause.message : error.message))
     )
     const [first, second] = [new Set<unknown>(), new Set<unknown>()]

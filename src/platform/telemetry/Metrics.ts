@@ -30,12 +30,12 @@ export const metricTable = {
     attributes: ["notification.outcome"],
     about: "Notifications of the provider by their outcome; also `refused`, `not_stored` and `live_in_sandbox`"
   },
-  "connected_payments.notification.unreadable.count": {
+  "connected_payments.notification.malformed.count": {
     kind: "counter",
     unit: "{notification}",
-    attributes: ["environment", "notification.type", "unreadable.part"],
+    attributes: ["environment", "notification.type", "malformed.part"],
     about:
-      "Notifications that could not be read, by the provider's type and the unreadable part: the `event` itself, its `object`, the `account`, what `filters` look at"
+      "Malformed notifications, by the provider's type and the malformed part: the `event` itself, its `object`, the `account`, or the fields of `filters`"
   },
   "connected_payments.notification.reconciled.count": {
     kind: "counter",

@@ -8,8 +8,8 @@ import { tagOf } from "../contract/Document.ts"
 import { guideFile } from "./Guides.ts"
 
 /**
- * What the console knows of the contract, as data: the contract's declarations with their schemas would be several times
- * as large as the console itself.
+ * The console's copy of the contract, as data: the contract's declarations with their schemas would be several times as
+ * large as the console itself.
  */
 
 /** Groups whose operations are not for people's browsers, or are pages themselves. */
@@ -35,7 +35,7 @@ const callable = operations
     return [`${group}.${name}`, { method, path, takesKey }] as const
   })
 
-/** What filters can read of the events of each type: currency and amount, products and prices, metadata. */
+/** The facts that filters can read in the events of each type: currency and amount, products and prices, metadata. */
 const filtered = EventType.literals.map((type) => {
   const { items, metadata } = eventSubjects[type]
   return [type, { money: "currency" in eventData[type].fields, items, metadata }] as const

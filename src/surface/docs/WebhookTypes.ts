@@ -106,7 +106,7 @@ export const webhookTypes = (): string =>
   [
     "// Written by `npm run docs` from the catalog of events: change the catalog, not this file\n",
     ...dataTypes.map(interfaceOf),
-    "/** What `data` holds for each type of the catalog. */",
+    "/** The type of `data` for each event type of the catalog. */",
     "export interface WebhookEventData {",
     ...EventType.literals.map((type) => `  readonly "${type}": ${nameOf(type)}`),
     "}\n",

@@ -13,11 +13,11 @@ import { Context, Effect, Layer, Option, Scope } from "effect"
 import { deliveriesHttp } from "../../destinations/deliveries/Http.ts"
 import { endpointsHttp } from "../../destinations/endpoints/Http.ts"
 import { eventReplaysHttp } from "../../destinations/event-replays/Http.ts"
+import { eventStreamHttp } from "../../destinations/event-streams/Http.ts"
+import { eventTriggersHttp } from "../../destinations/event-triggers/Http.ts"
 import { eventsHttp } from "../../destinations/events/Http.ts"
 import { recoveriesHttp } from "../../destinations/recoveries/Http.ts"
 import { statisticsHttp } from "../../destinations/statistics/Http.ts"
-import { eventStreamHttp } from "../../destinations/stream/Http.ts"
-import { eventTriggersHttp } from "../../destinations/triggers/Http.ts"
 import { WorkerLife } from "../../engine/worker/WorkerLife.ts"
 import {
   type AuthenticationOptions,

@@ -30,7 +30,7 @@ const compile = (workspace: string, outDir: string) => {
   return run(process.execPath, [compiler, "-p", workspace, "--outDir", outDir, "--noCheck", "--singleThreaded"])
 }
 
-/** What is added to the types of the OpenAPI document; `from` is the module of the client's own types. */
+/** Additions to the types of the OpenAPI document; `from` is the module of the client's own types. */
 const fetchClientTypes = (from: string) => `
 import type { FetchClient, FetchClientOptions } from "${from}"
 export { ApiError, type FetchClient, type FetchClientOptions } from "${from}"

@@ -12,7 +12,7 @@ import { packageRoot } from "../../platform/settings/PackageFolders.ts"
 
 const repository = fileURLToPath(packageRoot)
 
-/** What to bundle, and where to write it. Paths are relative to the repository, except `directory`. */
+/** The programs to bundle, and where to write them. Paths are relative to the repository, except `directory`. */
 export interface ProgramBundles {
   readonly programs: ReadonlyArray<string>
   /** The folder whose structure the output keeps. */

@@ -26,7 +26,7 @@ const count = 100
 /** Between two requests, so that none waits for another. */
 const pauseMillis = 15
 
-const patienceMillis = 20_000
+const timeoutMillis = 20_000
 
 const Queued = Schema.Struct({ id: Schema.String, eventId: Schema.String })
 
@@ -90,7 +90,7 @@ const measure = (database: Database, { url, cameAt }: Effect.Effect.Success<type
         }
         const since = performance.now()
         while (asked.some(({ eventId }) => !cameAt.has(eventId))) {
-          if (performance.now() - since > patienceMillis) {
+          if (performance.now() - since > timeoutMillis) {
             return yield* new BenchFailed({
               message: `${nameOf(processes)}: only ${cameAt.size} of ${asked.length} arrived`
             })

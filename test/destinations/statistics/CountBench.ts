@@ -3,8 +3,8 @@ import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer } from "effect"
 import { v7 } from "uuid"
 import { eventKey } from "../../../src/destinations/publishing/Publication.ts"
-import { DailyCounts } from "../../../src/destinations/statistics/DailyCounts.ts"
 import { slotOf } from "../../../src/destinations/statistics/Slots.ts"
+import { Statistics } from "../../../src/destinations/statistics/Statistics.ts"
 import type { Environment } from "../../../src/platform/kit/Environment.ts"
 import { EndpointId, OrganizationId } from "../../../src/platform/kit/Ids.ts"
 import { SlowReads } from "../../../src/platform/kit/SlowReads.ts"
@@ -17,9 +17,9 @@ export const hour = 60 * minute
 export type State = "queued" | "delivered" | "failed"
 
 /** What a test stores, and the database's clock, which it can set forward. */
-export class Bench extends Context.Tag("test/DailyCounts/Bench")<
+export class Bench extends Context.Tag("test/Statistics/Bench")<
   Bench,
-  { readonly sql: SqlClient.SqlClient; readonly processes: readonly [DailyCounts["Type"], DailyCounts["Type"]] }
+  { readonly sql: SqlClient.SqlClient; readonly processes: readonly [Statistics["Type"], Statistics["Type"]] }
 >() {
   static readonly layer = Layer.scoped(
     Bench,
@@ -42,10 +42,10 @@ export class Bench extends Context.Tag("test/DailyCounts/Bench")<
       const database = yield* Layer.build(databaseLayer(own))
       const sql = Context.get(database, SqlClient.SqlClient)
       const process = Effect.map(
-        Layer.build(Layer.provide(Layer.fresh(DailyCounts.layer), SlowReads.layer({ databasePoolSize: 10 }))).pipe(
+        Layer.build(Layer.provide(Layer.fresh(Statistics.layer), SlowReads.layer({ databasePoolSize: 10 }))).pipe(
           Effect.provide(database)
         ),
-        Context.get(DailyCounts)
+        Context.get(Statistics)
       )
       return { sql, processes: [yield* process, yield* process] as const }
     })

@@ -18,7 +18,7 @@ const held = Effect.fnUntraced(function* ({
     maxBatch: 3,
     keyOf: (input) => input,
     interval: () => 0,
-    patience: { millis: 60_000, error: () => "too late" },
+    timeout: { millis: 60_000, error: () => "too late" },
     isOfOne: () => true,
     run: (batch) => {
       batches.push(batch)
@@ -113,7 +113,7 @@ describe("a gathering", () => {
   })
 
   it.live("fails what waits for a lane for too long, and nothing that is under way", function* () {
-    const { batches, gate, submitAll } = yield* held({ patience: { millis: 20, error: () => "too late" } })
+    const { batches, gate, submitAll } = yield* held({ timeout: { millis: 20, error: () => "too late" } })
     const [first, second, third] = yield* submitAll(["a", "b", "c"])
     if (first === undefined || second === undefined || third === undefined) return expect.unreachable()
     expect(yield* Fiber.await(second)).toEqual(Exit.fail("too late"))

@@ -6,7 +6,7 @@ const turns = Effect.map(
   makeFairSemaphore({
     concurrency: 8,
     share: 2,
-    patience: "10 seconds",
+    timeout: "10 seconds",
     onShareTaken: () => "share taken",
     onAllTaken: () => "all taken"
   }),

@@ -3,15 +3,15 @@ import { expect } from "@effect/vitest"
 import { Console, Context, Duration, Effect } from "effect"
 import type { Services } from "../../../src/app/Service.ts"
 import { Retention } from "../../../src/destinations/deliveries/Retention.ts"
-import { DailyCounts } from "../../../src/destinations/statistics/DailyCounts.ts"
+import { Statistics } from "../../../src/destinations/statistics/Statistics.ts"
 import { makeAuditCleaning } from "../../../src/identity/audit/AuditRepo.ts"
 import { Invitations } from "../../../src/identity/invitations/Invitations.ts"
 import { Sessions } from "../../../src/identity/sign-in/Sessions.ts"
 import { SignIn } from "../../../src/identity/sign-in/SignIn.ts"
 import { FailedRefunds } from "../../../src/inbound/FailedRefunds.ts"
 import { Receipts } from "../../../src/inbound/Receipts.ts"
-import { CheckoutSessions } from "../../../src/payments/checkout/CheckoutSessions.ts"
 import { CheckoutPages } from "../../../src/payments/checkout-pages/CheckoutPages.ts"
+import { CheckoutSessions } from "../../../src/payments/checkout-sessions/CheckoutSessions.ts"
 import { AccountConnection } from "../../../src/payments/connecting/AccountConnection.ts"
 import { Idempotency } from "../../../src/platform/kit/Idempotency.ts"
 import { RateLimits } from "../../../src/platform/kit/RateLimit.ts"
@@ -155,14 +155,14 @@ const tables = [
     status: "'failed'",
     recorded_at: "now() - age"
   }),
-  removal("refunded_in_part", by(DailyCounts), "401 days", "399 days", {
+  removal("refunded_in_part", by(Statistics), "401 days", "399 days", {
     ...tenant,
     charge_key: id,
     event_id: "n::text",
     refunded: "1",
     counted_at: "now() - age"
   }),
-  removal("payment_counts", by(DailyCounts), "92 days", "88 days", {
+  removal("payment_counts", by(Statistics), "92 days", "88 days", {
     ...tenant,
     day: "(now() - age)::date",
     pass: "0",
@@ -172,7 +172,7 @@ const tables = [
     count: "1",
     amount: "1"
   }),
-  removal("delivery_counts", by(DailyCounts), "92 days", "88 days", {
+  removal("delivery_counts", by(Statistics), "92 days", "88 days", {
     ...tenant,
     day: "(now() - age)::date",
     pass: "0",

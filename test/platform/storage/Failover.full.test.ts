@@ -14,7 +14,7 @@ import { describe, expect, it } from "../../harness/Tests.ts"
 
 // For this file alone: other files run in the same process
 const { Client, Pool } = pg
-beforeAll(() => import("../../faults/preload/Patience.ts"))
+beforeAll(() => import("../../faults/preload/Timeouts.ts"))
 afterAll(() => {
   Object.assign(pg, { Client, Pool })
 })

@@ -13,7 +13,7 @@ import {
 import { Receipts } from "../../../inbound/Receipts.ts"
 import type { Progress } from "../../../inbound/Reconciliation.ts"
 import { Accounts } from "../../../payments/Accounts.ts"
-import { CheckoutSessions } from "../../../payments/checkout/CheckoutSessions.ts"
+import { CheckoutSessions } from "../../../payments/checkout-sessions/CheckoutSessions.ts"
 import type { Provider } from "../../../payments/Provider.ts"
 import { Prices } from "../../../payments/prices/Prices.ts"
 import { KeyedHash } from "../../../platform/kit/crypto/KeyedHash.ts"

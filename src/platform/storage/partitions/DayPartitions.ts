@@ -16,7 +16,7 @@ const daysAhead = 3
 export const shortLockTimeout = "500ms"
 
 /** How often, and for how long, to retry locking a table that a long transaction holds. */
-export const lockPatience = Schedule.spaced("2 seconds").pipe(Schedule.upTo(Duration.minutes(5)))
+export const lockRetries = Schedule.spaced("2 seconds").pipe(Schedule.upTo(Duration.minutes(5)))
 
 /** Precision of `used_at` for deliveries that are queued again. */
 const usedWithin = "1 hour"
@@ -32,7 +32,7 @@ export const useDays = (sql: SqlClient.SqlClient, deliveries: string) =>
     WHERE day IN (SELECT payments.day_of(id) FROM ${deliveries}) AND day < (now() AT TIME ZONE 'UTC')::date
       AND (used_at IS NULL OR used_at < now() - interval '${usedWithin}')`)
 
-/** Keeps them for another retention period. Part of a transaction that adds rows to that day. */
+/** Keeps the day of a time for another retention period. Part of a transaction that adds rows to that day. */
 export const addDayOf = (sql: SqlClient.SqlClient, time: Date) =>
   sql`SELECT payments.add_day((${time.toISOString()}::timestamptz AT TIME ZONE 'UTC')::date)`
 
@@ -61,9 +61,8 @@ const isBeingRemoved = (day: string): string => `EXISTS (
           AND c.relname IN ('deliveries_' || to_char(${day}, 'YYYYMMDD'), 'events_' || to_char(${day}, 'YYYYMMDD')))`
 
 /**
- * Removes the days of which nothing was used for this long: see `removePartitions`. Returns how many tables were
- * dropped. A table whose removal an earlier round began is removed in any case, even if its day has been wanted again
- * since.
+ * Removes the days that were not used for this long: see `removePartitions`. Returns how many tables were dropped. A
+ * table whose removal an earlier round began is removed in any case, even if its day has been used again since.
  *
  * A day whose events a later day's deliveries refer to stays until the retention of those deliveries has ended, too:
  * see `keepDays`. It does not wait for that later day's removal, which may itself be delayed by its own events or by

@@ -38,9 +38,9 @@ export const receiptMonths: Effect.Effect<ReadonlySet<string>, SqlError.SqlError
 const monthRemovalLock = lockKey(5_190_277_305)
 
 /**
- * Removes the months of which nothing was received for this long: see `removePartitions`. Returns how many were
- * dropped. A month's receipts arrive during it and until the provider stops retrying its events, so the time of the
- * last one counts.
+ * Removes the months without a new receipt for this long: see `removePartitions`. Returns how many were dropped. A
+ * month's receipts arrive during it and until the provider stops retrying its events, so the time of the last one
+ * counts.
  */
 export const removeReceiptMonths = (
   keepFor: Duration.Duration

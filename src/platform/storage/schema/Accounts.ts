@@ -15,11 +15,11 @@ export const accounts = Effect.gen(function* () {
       account_id text COLLATE "C" NOT NULL,
       status text NOT NULL CHECK (status IN ('connected', 'disconnected')),
       had_payments_before boolean NOT NULL,
-      -- The provider event that the milestone was made of: set once, for good
+      -- The provider event that caused the milestone: set once
       first_payment_event_id text,
       linked_at timestamptz NOT NULL DEFAULT now(),
       disconnected_at timestamptz,
-      -- What was last told of the account: the data of account.updated. Null until it was read once
+      -- The last reported status: the data of account.updated. Null until the first reading
       reported_status jsonb,
       reported_status_reading bigint NOT NULL DEFAULT 0,
       -- The created_at of the last account.updated: a later reading's event is never dated before it
@@ -28,8 +28,8 @@ export const accounts = Effect.gen(function* () {
       linked_by text CHECK (linked_by IN ('operator', 'onboarding', 'oauth')),
       -- Disconnected here, while the provider has not yet confirmed that the platform's access has ended
       ends_at_provider boolean NOT NULL DEFAULT false,
-      -- When a link of a connected account last found that the provider gives access to it; null: not since it was linked.
-      -- What was given back before that is over, whenever its notification comes
+      -- When linking the connected account again last confirmed our access; null if it was not linked again. A
+      -- revocation from before then is outdated, whenever its notification arrives
       access_confirmed_at timestamptz,
       -- Until when the provider's list of events was compared with the receipts
       reconciled_until timestamptz,
@@ -77,7 +77,7 @@ export const accounts = Effect.gen(function* () {
       recorded_at timestamptz NOT NULL DEFAULT now()
     )`
 
-  // What a checkout session or payment link sells, for checkout.* events (contract 6.5)
+  // The items that a checkout session or payment link sells, for checkout.* events (contract 6.5)
   yield* sql`
     CREATE TABLE payments.sold_items (
       organization_id uuid NOT NULL,
@@ -85,11 +85,11 @@ export const accounts = Effect.gen(function* () {
       source_id text COLLATE "C" NOT NULL,
       price_ids text[] NOT NULL,
       product_ids text[] NOT NULL,
-      -- What a session's lines cost when it was created: if a payer's subtotal differs, they bought something else. Null if
-      -- equal subtotals would not prove that what is recorded was sold: for payment links and subscriptions
+      -- A session's subtotal at its creation: if the payer's differs, they bought something else. Null if equal
+      -- subtotals would not prove that the recorded items were sold: for payment links and subscriptions
       amount_subtotal bigint,
-      -- What people look for: the lines in words, and of a session the shop's order, the checkout page, the payment, and
-      -- when it was paid
+      -- For searches: the lines in words, and of a session the shop's order, the checkout page, the payment, and when
+      -- it was paid
       description text,
       reference text COLLATE "C",
       checkout_page uuid,
@@ -158,7 +158,7 @@ export const accounts = Effect.gen(function* () {
     )`
   yield* sql`CREATE INDEX product_image_uploads_file ON payments.product_image_uploads (file)`
 
-  // What an organization sells at `/pay/{slug}`
+  // The pages at `/pay/{slug}` where an organization sells
   yield* sql`
     CREATE TABLE payments.checkout_pages (
       organization_id uuid NOT NULL,

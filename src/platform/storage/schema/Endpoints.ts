@@ -115,7 +115,7 @@ export const endpoints = Effect.gen(function* () {
       environment text COLLATE "C" NOT NULL,
       endpoint_id uuid NOT NULL,
       quiet_until timestamptz NOT NULL,
-      -- When the mail server took the last warning. Null if it has taken none, or if this is not known
+      -- When the mail server accepted the last warning. Null if it accepted none, or if this is not known
       sent_at timestamptz,
       PRIMARY KEY (organization_id, environment, endpoint_id),
       FOREIGN KEY (organization_id, environment, endpoint_id) REFERENCES payments.endpoints

@@ -29,17 +29,17 @@ export const events = Effect.gen(function* () {
     $$`
   // Between the ids of the previous millisecond and those of this one: no UUIDv7 has its version digit
   yield* sql`
-    CREATE FUNCTION payments.id_at(moment timestamptz) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    CREATE FUNCTION payments.id_at(instant timestamptz) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
       SELECT (substr(millis, 1, 8) || '-' || substr(millis, 9) || '-0000-0000-000000000000')::uuid
-      FROM lpad(to_hex((extract(epoch FROM moment) * 1000)::bigint), 12, '0') AS millis
+      FROM lpad(to_hex((extract(epoch FROM instant) * 1000)::bigint), 12, '0') AS millis
     $$`
 
-  // used_at: when something of a past day was last known to be waiting, or was added. needed_by: the last later day
-  // with deliveries of this day's events; this day is kept as long as that one
+  // used_at: when a row of a past day was last known to be waiting, or was added. needed_by: the last later day with
+  // deliveries of this day's events; this day is kept as long as that one
   yield* sql`CREATE TABLE payments.days (day date PRIMARY KEY, used_at timestamptz, needed_by date)`
 
-  // The payload is the exact text that is signed, stored once for all its deliveries. filter_subjects: what filters
-  // read besides the payload, as far as known when the event was stored (see `storeSubjects`); null if there is
+  // The payload is the exact text that is signed, stored once for all its deliveries. filter_subjects: the facts that
+  // filters read besides the payload, as far as known when the event was stored (see `storeSubjects`); null if there is
   // nothing
   yield* sql`
     CREATE TABLE payments.events (
@@ -124,8 +124,8 @@ export const events = Effect.gen(function* () {
       EXECUTE format('ALTER TABLE payments.deliveries ATTACH PARTITION payments.deliveries_%s %s', suffix, bounds);
     END $$`
 
-  // What a claim records for an attempt whose worker has died. A function, since it is rarely needed, and as a part of
-  // the claim it would make every claim open every day's table
+  // Records an attempt whose worker has died, for a claim. A function, since it is rarely needed, and as a part of the
+  // claim it would make every claim open every day's table
   yield* sql`
     CREATE FUNCTION payments.record_interrupted(of_organization uuid, of_environment text, of_id uuid, number smallint,
       trigger text, started_at timestamptz, ends boolean) RETURNS void LANGUAGE sql SET enable_seqscan = off AS $$

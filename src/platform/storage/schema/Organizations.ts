@@ -66,7 +66,7 @@ export const organizations = Effect.gen(function* () {
   // Used at sign-in to find the person's other open links
   yield* sql`CREATE INDEX login_tokens_open ON payments.login_tokens (email) WHERE used_at IS NULL`
 
-  // An invitation is void once its creator may no longer give it
+  // An invitation is void once its creator may no longer grant it
   yield* sql`
     CREATE TABLE payments.invitations (
       organization_id uuid NOT NULL REFERENCES payments.organizations,
@@ -113,7 +113,7 @@ export const organizations = Effect.gen(function* () {
   yield* sql`CREATE INDEX sessions_expiry ON payments.sessions (expires_at)`
 
   // Looked up by hash alone, since the organization is not known before. A key is void once its creator may no longer
-  // give it
+  // grant it
   yield* sql`
     CREATE TABLE payments.api_keys (
       id uuid PRIMARY KEY,

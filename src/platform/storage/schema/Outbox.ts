@@ -2,9 +2,9 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
 /**
- * Events that a transaction of an embedding team's database publishes by SQL, until a process turns them into events with
- * deliveries. `refusal`: why that can't be done, for the team. `payments.publish` is the only way in: it runs with the
- * owner's rights, so that a role needs EXECUTE on it and nothing on the tables.
+ * Events that a transaction of an embedding team's database publishes by SQL, until a process turns them into events
+ * with deliveries. `refusal` tells the team why an event can't be published. `payments.publish` is the only way in: it
+ * runs with the owner's rights, so that a role needs EXECUTE on it and nothing on the tables.
  */
 export const outbox = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -11,8 +11,8 @@ export const receipts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
   yield* sql`
-    CREATE FUNCTION payments.month_of(moment timestamptz) RETURNS date LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-      SELECT date_trunc('month', moment AT TIME ZONE 'UTC')::date
+    CREATE FUNCTION payments.month_of(instant timestamptz) RETURNS date LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+      SELECT date_trunc('month', instant AT TIME ZONE 'UTC')::date
     $$`
   // The first day of this month (0), the previous one (-1), the next one (1)
   yield* sql`
@@ -31,14 +31,14 @@ export const receipts = Effect.gen(function* () {
       livemode boolean NOT NULL,
       outcome text COLLATE "C" NOT NULL
         CHECK (outcome IN ('delivered', 'no_subscriber', 'ignored', 'unlinked', 'wrong_mode', 'malformed')),
-      -- Why it could not be read: the paths of the fields that are missing or not as expected, never values
+      -- Why it is malformed: the paths of the fields that are missing or not as expected, never values
       reason text,
       duplicates integer NOT NULL DEFAULT 0,
       -- Stored from the provider's list of events, since no notification had come
       reconciled boolean NOT NULL DEFAULT false,
       provider_created_at timestamptz NOT NULL,
       received_at timestamptz NOT NULL DEFAULT now(),
-      -- 'infinity' for those whose time is odd
+      -- 'infinity' if the time is implausible
       month date NOT NULL,
       PRIMARY KEY (environment, provider_event_id, month)
     ) PARTITION BY LIST (month)`

@@ -13,19 +13,19 @@ export const salesKept = "90 days"
 /** A session's sale, as far as this service recorded it. */
 export interface Sale {
   readonly session: string
-  /** What is sold, in words; null if it was not recorded. */
+  /** The sold items, in words; null if they were not recorded. */
   readonly description: string | null
   readonly reference: string | null
   readonly checkoutPage: string | null
 }
 
-/** What is recorded of a session or link besides its items. */
+/** The recorded facts about a session or link, besides its items. */
 export interface SaleDetails extends Partial<Omit<Sale, "session">> {
   /** The exact subtotal of these lines, if a session with it can't have sold anything else. */
   readonly subtotal?: number | null
 }
 
-/** What a finished session says about its sale. */
+/** The facts about a sale in a finished session. */
 export interface FinishedSession {
   readonly sessionId: string
   readonly paymentLinkId: string | null

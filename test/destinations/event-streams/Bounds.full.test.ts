@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Duration, Effect, Exit, Scope } from "effect"
-import { streamsPerOrganization } from "../../../src/destinations/stream/EventStreams.ts"
+import { streamsPerOrganization } from "../../../src/destinations/event-streams/EventStreams.ts"
 import { eventuallyIs, eventuallyTrue } from "../../harness/Eventually.ts"
 import { onService, TestService, testSettings } from "../../harness/TestService.ts"
 import { accepted, makeTenant, notification, notify } from "../../inbound/Notifications.ts"

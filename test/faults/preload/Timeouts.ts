@@ -4,18 +4,18 @@
  */
 import pg from "pg"
 
-const patience = { query_timeout: 90_000, statement_timeout: 90_000 }
+const timeouts = { query_timeout: 90_000, statement_timeout: 90_000 }
 
 pg.Client = class extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     const isOthers = typeof config === "object" && config.application_name?.endsWith(" watch") === false
-    super(isOthers ? { ...config, ...patience } : config)
+    super(isOthers ? { ...config, ...timeouts } : config)
   }
 }
 
 // Where the service's own clients were there before
 pg.Pool = class extends pg.Pool {
   constructor(options?: pg.PoolConfig) {
-    super({ ...options, ...patience })
+    super({ ...options, ...timeouts })
   }
 }

@@ -46,7 +46,7 @@ export interface ReadStream {
   readonly limit: number
 }
 
-/** What all streams of a process ask together, a few times a second. */
+/** The question of a poll, which asks for all streams of a process. */
 export interface PollQuestion {
   readonly keys: ReadonlyArray<readonly [id: string, organizationId: OrganizationId]>
   readonly organizations: ReadonlyArray<OrganizationId>
@@ -81,7 +81,10 @@ const makeParts = (sql: SqlClient.SqlClient) => {
         (day) => sql`(e.id >= payments.first_id_of(${day}::date) AND e.id < payments.first_id_of(${day}::date + 1))`
       )
     ])}`
-  return { sql, micros, publicId, since }
+  /** Not `ofTenant`: generic plans use the index of sandbox events only if the environment is no parameter. */
+  const ofSandbox = (organizationId: OrganizationId) =>
+    sql`e.organization_id = ${organizationId} AND e.environment = 'sandbox'`
+  return { sql, micros, publicId, since, ofSandbox }
 }
 
 type Parts = ReturnType<typeof makeParts>
@@ -121,12 +124,12 @@ const polling = ({ micros, since, sql }: Parts) => ({
     )
 })
 
-const reads = ({ micros, publicId, since, sql }: Parts) => ({
+const reads = ({ micros, ofSandbox, publicId, since, sql }: Parts) => ({
   /** The next events, in order of creation. */
   read: ({ days, except, from, limit, organizationId, types }: ReadStream) =>
     sql<StreamedRow>`
         SELECT ${publicId} AS id, ${micros("e.created_at")} AS "createdAt", e.payload FROM payments.events e
-        WHERE e.organization_id = ${organizationId} AND e.environment = 'sandbox' AND ${since(from, days)}
+        WHERE ${ofSandbox(organizationId)} AND ${since(from, days)}
           AND (cardinality(${types}::text[]) = 0 OR e.type = ANY (${types}::text[]))
           AND ${publicId} NOT IN (SELECT unnest(${except}::text[]))
         ORDER BY e.created_at, id LIMIT ${limit}`,
@@ -135,11 +138,11 @@ const reads = ({ micros, publicId, since, sql }: Parts) => ({
   ids: ({ days, from, limit, organizationId }: Pick<ReadStream, "organizationId" | "from" | "days" | "limit">) =>
     sql<Pick<StreamedRow, "id" | "createdAt">>`
         SELECT ${publicId} AS id, ${micros("e.created_at")} AS "createdAt" FROM payments.events e
-        WHERE e.organization_id = ${organizationId} AND e.environment = 'sandbox' AND ${since(from, days)}
+        WHERE ${ofSandbox(organizationId)} AND ${since(from, days)}
         ORDER BY e.created_at DESC LIMIT ${limit}`
 })
 
-export const makeStreamRepo = Effect.map(SqlClient.SqlClient, (sql) => {
+export const makeEventStreamsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const parts = makeParts(sql)
   return { ...polling(parts), ...reads(parts) }
 })

@@ -9,8 +9,8 @@ import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { preferReplica } from "../../platform/storage/ReadReplica.ts"
 import type { PaymentDay } from "./Api.ts"
 import type { Pass } from "./CountStatements.ts"
-import { makeDailyCountsRepo, type PaymentRow } from "./DailyCountsRepo.ts"
 import { countedUntil, firstRange, type Position, secondRange, slotMillis, type TimeRange } from "./Slots.ts"
+import { makeStatisticsRepo, type PaymentRow } from "./StatisticsRepo.ts"
 
 /** The target time of a statement, in milliseconds: if one takes longer, further ranges are shorter. */
 const longStatement = 1000
@@ -26,7 +26,7 @@ const pause = "50 millis"
  */
 const makeCount = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const repo = yield* makeDailyCountsRepo
+  const repo = yield* makeStatisticsRepo
   let longest = slotMillis
 
   const count = Effect.fnUntraced(function* (pass: Pass, range: TimeRange & Position) {
@@ -103,7 +103,7 @@ const toPaymentDays = (rows: ReadonlyArray<PaymentRow>): ReadonlyArray<PaymentDa
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const repo = yield* makeDailyCountsRepo
+  const repo = yield* makeStatisticsRepo
   /** Counts what is due, in small steps: see `Slots.ts`. Any number of processes may run it. */
   const count = yield* makeCount
   const onReplica = yield* preferReplica
@@ -120,7 +120,7 @@ const make = Effect.gen(function* () {
     })
 
   /** The counts of the last days, 1 to 90, the current UTC day included. */
-  const read = Effect.fn("DailyCounts.read")(
+  const read = Effect.fn("Statistics.read")(
     function* (tenant: Tenant, days: number) {
       const now = yield* Clock.currentTimeMillis
       const from = dayOf(now - (days - 1) * millisPerDay)
@@ -154,11 +154,11 @@ const make = Effect.gen(function* () {
  * Counts of payments and deliveries by day. They are computed in the background from stored rows, which adds nothing to
  * the statements that store and update deliveries.
  */
-export class DailyCounts extends service<DailyCounts>()("connected-payments/destinations/DailyCounts", make) {}
+export class Statistics extends service<Statistics>()("connected-payments/destinations/Statistics", make) {}
 
 /** Counts in every process. Where workers run, one of them counts for all. */
-export const dailyCountsLayer: Layer.Layer<never, never, DailyCounts | SqlClient.SqlClient> = housekeepingLayer(
+export const statisticsLayer: Layer.Layer<never, never, Statistics | SqlClient.SqlClient> = housekeepingLayer(
   "statistics",
-  Effect.map(DailyCounts, ({ count }) => ({ statistics: count })),
+  Effect.map(Statistics, ({ count }) => ({ statistics: count })),
   interval
 )

@@ -14,7 +14,7 @@ import type { ProviderObject } from "../Schemas.ts"
 import type { CreateCheckoutSession } from "./Api.ts"
 import { isMarked } from "./Metadata.ts"
 import { type FinishedSession, makeSoldItemsRepo } from "./SoldItemsRepo.ts"
-import type { SessionPage } from "./StripeCheckout.ts"
+import type { SessionPage } from "./StripeCheckoutSessions.ts"
 
 type Seller = Pick<PrincipalShape, "organizationId" | "environment" | "permissions">
 

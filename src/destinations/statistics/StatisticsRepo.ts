@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import type { EndpointId } from "../../platform/kit/Ids.ts"
-import { ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
+import { existingOf, ofTenant, type Tenant } from "../../platform/kit/Tenant.ts"
 import { removeOld } from "../../platform/storage/Batches.ts"
 import type { DeliveryDay } from "./Api.ts"
 import { lookAgain, makeCountStatements, type Pass } from "./CountStatements.ts"
@@ -89,7 +89,7 @@ const dayStatements = (sql: SqlClient.SqlClient) => {
       GROUP BY k.day HAVING sum(k.delivered + k.failed + k.queued) > 0 ORDER BY k.day`,
 
     endpointIds: (tenant: Tenant) => sql<{ readonly id: EndpointId }>`
-      SELECT id FROM payments.endpoints WHERE ${ofTenant(sql, tenant)} AND deleted_at IS NULL ORDER BY id`,
+      SELECT id FROM payments.endpoints e WHERE ${existingOf(sql, tenant, "e")} ORDER BY id`,
 
     endpointDays: (tenant: Tenant, from: string, ids: ReadonlyArray<EndpointId>) =>
       sql<DeliveryDay & { readonly id: EndpointId }>`
@@ -121,7 +121,7 @@ const makeRemoval = (sql: SqlClient.SqlClient) => {
   ])
 }
 
-export const makeDailyCountsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
+export const makeStatisticsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   ...makeCountStatements(sql),
   ...passStatements(sql),
   ...dayStatements(sql),

@@ -32,7 +32,7 @@ const versionWith = Effect.fnUntraced(function* (sees: Partial<Provider["Type"]>
   const metrics: MetricsWriter = {
     ...writer,
     count: (name, attributes) => {
-      if (name === "connected_payments.notification.unreadable.count") counted.push([...attributes])
+      if (name === "connected_payments.notification.malformed.count") counted.push([...attributes])
     }
   }
   const logger = Logger.replace(
@@ -75,7 +75,7 @@ const { currency: _currency, amount_received: _amount, ...unknownPayment } = pay
 
 const fields = "missing or not as expected: event.data.object.amount_received, event.data.object.currency"
 
-onSharedService("a notification that can't be read", (it) => {
+onSharedService("a malformed notification", (it) => {
   it.scoped("is an error in the log, counted, and on its receipt: fields, nothing of the payer's", function* () {
     const tenant = yield* makeTenant
     yield* subscribe(tenant)
@@ -89,7 +89,7 @@ onSharedService("a notification that can't be read", (it) => {
     expect(data).toMatchObject([{ providerEventId: id, reason: fields }])
     expect(lines).toEqual([
       {
-        message: expect.stringContaining("Notifications can't be read"),
+        message: expect.stringContaining("Malformed notifications"),
         part: "object",
         reason: fields,
         environment: "sandbox",

@@ -111,4 +111,4 @@ const changes = (sql: SqlClient.SqlClient) => {
   }
 }
 
-export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => ({ ...reads(sql), ...changes(sql) }))
+export const makeMembersRepo = Effect.map(SqlClient.SqlClient, (sql) => ({ ...reads(sql), ...changes(sql) }))

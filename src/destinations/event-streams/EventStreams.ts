@@ -15,13 +15,13 @@ import { orUnavailable } from "../../platform/storage/Database.ts"
 import {
   lookBack,
   type Micros,
-  makeStreamRepo,
+  makeEventStreamsRepo,
   type PollAnswer,
   type PollQuestion,
   type StreamedRow,
   type UsedDay,
   usedSince
-} from "./StreamRepo.ts"
+} from "./EventStreamsRepo.ts"
 
 /**
  * Polls the database for all streams of a process: while there are streams, one statement, a few times a second, tells
@@ -35,7 +35,7 @@ import {
 
 const interval = "250 millis"
 
-/** In microseconds: a session appears among the open ones a moment after it has taken its time. */
+/** In microseconds: a transaction's time is set shortly before the transaction appears among the open ones. */
 const margin = 5_000_000
 
 /** The longest time for which an open transaction delays the settled time, in microseconds. */
@@ -103,7 +103,7 @@ const pollOf = (previous: Poll | null, asked: PollQuestion, answer: PollAnswer):
 }
 
 const makeStreamPoller = (
-  repo: Effect.Effect.Success<typeof makeStreamRepo>
+  repo: Effect.Effect.Success<typeof makeEventStreamsRepo>
 ): Effect.Effect<StreamPoller, never, Scope.Scope> =>
   Effect.gen(function* () {
     const listeners = new Set<Listener>()
@@ -185,8 +185,8 @@ const makePlaces = (concurrency: number) =>
   makeFairSemaphore({
     concurrency,
     share: streamsPerOrganization,
-    // As long as the end of a stream that was just closed may take
-    patience: "100 millis",
+    // A stream that was just closed may take this long to end
+    timeout: "100 millis",
     onShareTaken: () =>
       new RateLimitExceeded({
         message: `The organization has ${streamsPerOrganization} event streams open here, the maximum; close one.`,
@@ -266,7 +266,7 @@ class Progress {
 }
 
 const makeParts = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOptions) {
-  const repo = yield* makeStreamRepo
+  const repo = yield* makeEventStreamsRepo
   const poller = yield* makeStreamPoller(repo)
   const catalog = yield* EventCatalog
   const takePlace = yield* makePlaces(eventStreamLimit)
