@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { NeededCalls } from "../payments/Endpoints.ts"
 import { errorSchema, PayloadTooLarge, ServiceUnavailable, SignatureInvalid } from "../platform/errors/Errors.ts"
 import { described } from "../platform/kit/Request.ts"
 
@@ -27,6 +28,7 @@ export class InboundApi extends HttpApiGroup.make("inbound")
       .addError(errorSchema(SignatureInvalid))
       .addError(errorSchema(PayloadTooLarge))
       .addError(errorSchema(ServiceUnavailable))
+      .annotate(NeededCalls, ["verifyNotification"])
       .annotate(OpenApi.Summary, "Receive a notification from the provider")
       .annotate(
         OpenApi.Description,
@@ -40,6 +42,7 @@ export class InboundApi extends HttpApiGroup.make("inbound")
       .addError(errorSchema(SignatureInvalid))
       .addError(errorSchema(PayloadTooLarge))
       .addError(errorSchema(ServiceUnavailable))
+      .annotate(NeededCalls, ["verifyThinNotification"])
       .annotate(OpenApi.Summary, "Receive a thin account notification from the provider")
       .annotate(
         OpenApi.Description,

@@ -78,3 +78,20 @@ export const providerOf = ({ name, notifications, ...supported }: OwnProvider): 
 /** Whether a provider has an operation at all; the account may still lack what it needs. */
 export const supports = (provider: ProviderShape, operation: ProviderOperation): boolean =>
   provider[operation] !== nothingSupported[operation]
+
+interface Declared {
+  readonly group: string
+  readonly name: string
+  readonly neededCalls: ReadonlyArray<string>
+}
+
+/** The operations of the API that a provider does not support, as `group.name`: they are in no document and no list of tools. */
+export const unsupportedOperations = (
+  operations: ReadonlyArray<Declared>,
+  provider: ProviderShape
+): ReadonlySet<string> =>
+  new Set(
+    operations
+      .filter(({ neededCalls }) => !neededCalls.every((call) => isOperation(call) && supports(provider, call)))
+      .map(({ group, name }) => `${group}.${name}`)
+  )

@@ -5,6 +5,8 @@ import { SqlClient } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
 import { Accounts, embeddedServiceLayer, Keys, Organizations, operations } from "connected-payments"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
+import { isOperation, unsupportedOperations } from "../../src/payments/OwnProvider.ts"
+import { stripeProvider, withoutCredentials } from "../../src/payments/stripe/StripeProvider.ts"
 import { verifyWebhook } from "../../src/webhooks/index.ts"
 import { pixbankLayer } from "../examples/embedding/pixbank.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
@@ -88,6 +90,15 @@ const notification = (kind: string, pix: object, more: object = {}) =>
   })
 
 const paid = { id: "pix_1", cents: 1500, returned: 0 }
+
+describe("the calls that operations need", () => {
+  it("are calls of the port, all of which Stripe's adapter has", () => {
+    const needed = operations.flatMap(({ neededCalls }) => neededCalls)
+    expect(needed.length).toBeGreaterThan(40)
+    expect(needed.filter((call) => !isOperation(call))).toEqual([])
+    expect(unsupportedOperations(operations, stripeProvider(withoutCredentials, null)).size).toBe(0)
+  })
+})
 
 describe("another provider", () => {
   it.scopedLive("has its notifications delivered as signed events that name it", function* () {

@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { connectingPaths } from "../connecting/Port.ts"
+import { NeededCalls } from "../Endpoints.ts"
 
 const Page = HttpApiSchema.Text({ contentType: "text/html" })
 
@@ -8,6 +9,7 @@ export class AccountPagesApi extends HttpApiGroup.make("accountPages")
   .add(
     HttpApiEndpoint.get("returned", connectingPaths.returned)
       .addSuccess(Page)
+      .annotate(NeededCalls, ["createOnboardingUrl"])
       .annotate(OpenApi.Summary, "The page after onboarding")
       .annotate(
         OpenApi.Description,
@@ -17,6 +19,7 @@ export class AccountPagesApi extends HttpApiGroup.make("accountPages")
   .add(
     HttpApiEndpoint.get("refresh", connectingPaths.refresh)
       .addSuccess(Page)
+      .annotate(NeededCalls, ["createOnboardingUrl"])
       .annotate(OpenApi.Summary, "The page after an onboarding URL that no longer works")
       .annotate(
         OpenApi.Description,
@@ -26,6 +29,7 @@ export class AccountPagesApi extends HttpApiGroup.make("accountPages")
   .add(
     HttpApiEndpoint.get("authorized", connectingPaths.authorized)
       .addSuccess(Page)
+      .annotate(NeededCalls, ["redeemAuthorization"])
       .annotate(OpenApi.Summary, "Finish connecting an existing account")
       .annotate(
         OpenApi.Description,

@@ -3,21 +3,22 @@ import { Schema } from "effect"
 import { echoed } from "../../platform/bounds/Rules.ts"
 import { text } from "../../platform/bounds/Text.ts"
 import { createdFields, optional, pageFields, strict } from "../../platform/kit/Request.ts"
-import { providerGet, providerGroup, providerList, providerRead } from "../Endpoints.ts"
+import { NeededCalls, providerGet, providerGroup, providerList, providerRead } from "../Endpoints.ts"
 import { referenceTo } from "../Schemas.ts"
 
 export class AccountApi extends providerGroup("account", "The organization's connected account")
   .add(
-    providerRead("get", "/account", "payment-account:read", "Read the connected account").annotate(
-      OpenApi.Description,
-      "Its capabilities, requirements and settings. Personal data (the e-mail address, people, company details, the acceptance of terms) and bank accounts are left out."
-    )
+    providerRead("get", "/account", "payment-account:read", "Read the connected account")
+      .annotate(NeededCalls, ["retrieveAccount"])
+      .annotate(
+        OpenApi.Description,
+        "Its capabilities, requirements and settings. Personal data (the e-mail address, people, company details, the acceptance of terms) and bank accounts are left out."
+      )
   )
   .add(
-    providerRead("balance", "/balance", "payment-account:read", "Read the account's balance").annotate(
-      OpenApi.Description,
-      "Available and pending amounts by currency, in the smallest currency unit."
-    )
+    providerRead("balance", "/balance", "payment-account:read", "Read the account's balance")
+      .annotate(NeededCalls, ["retrieveBalance"])
+      .annotate(OpenApi.Description, "Available and pending amounts by currency, in the smallest currency unit.")
   )
   .add(
     providerRead(
@@ -25,10 +26,12 @@ export class AccountApi extends providerGroup("account", "The organization's con
       "/payout-settings",
       "payment-account:read",
       "Read when and where the account is paid out"
-    ).annotate(
-      OpenApi.Description,
-      "`status` (`enabled` or `disabled`), `schedule` (`interval` and its days), `delay_days` (how long funds are held) and `destinations`: bank accounts and cards, masked to type, bank name, last four digits, currency, country and whether it is the currency's default. `destinations` is null where the provider does not show them to the platform."
     )
+      .annotate(NeededCalls, ["retrievePayoutSettings"])
+      .annotate(
+        OpenApi.Description,
+        "`status` (`enabled` or `disabled`), `schedule` (`interval` and its days), `delay_days` (how long funds are held) and `destinations`: bank accounts and cards, masked to type, bank name, last four digits, currency, country and whether it is the currency's default. `destinations` is null where the provider does not show them to the platform."
+      )
   ) {}
 
 export const ListBalanceTransactions = strict(

@@ -28,6 +28,7 @@ import {
   strict
 } from "../../platform/kit/Request.ts"
 import { SessionCollection, ShownCollection } from "../checkout-sessions/Collection.ts"
+import { NeededCalls } from "../Endpoints.ts"
 import { imageForm } from "../images/ImageUrl.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 import { type BrokenRule, referenceTo, removable } from "../Schemas.ts"
@@ -289,4 +290,5 @@ export class CheckoutPagesApi extends HttpApiGroup.make("checkoutPages")
   .addError(providerErrors)
   .middleware(Authentication)
   .prefix("/v2/organizations/:organizationId/provider")
+  .annotate(NeededCalls, ["retrievePrice", "retrieveProduct", "createCheckoutSession"])
   .annotate(OpenApi.Description, "Pages at which payers buy, hosted by this service") {}

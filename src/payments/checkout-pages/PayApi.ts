@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { NeededCalls } from "../Endpoints.ts"
 
 const Page = HttpApiSchema.Text({ contentType: "text/html" })
 
@@ -38,6 +39,7 @@ export class PayPagesApi extends HttpApiGroup.make("payPages")
     HttpApiEndpoint.get("page", "/pay/:slug")
       .setPath(SlugPath)
       .addSuccess(Page)
+      .annotate(NeededCalls, ["createCheckoutSession"])
       .annotate(OpenApi.Summary, "Open a checkout page")
       .annotate(
         OpenApi.Description,
@@ -48,6 +50,7 @@ export class PayPagesApi extends HttpApiGroup.make("payPages")
     HttpApiEndpoint.post("submit", "/pay/:slug")
       .setPath(SlugPath)
       .addSuccess(Page)
+      .annotate(NeededCalls, ["createCheckoutSession"])
       .annotate(OpenApi.Summary, "Continue to payment from a checkout page")
       .annotate(
         OpenApi.Description,

@@ -4,6 +4,7 @@ import { familiar } from "../../platform/bounds/Rules.ts"
 import { errorSchema, PermissionDenied } from "../../platform/errors/Errors.ts"
 import { createdFields, described, optional, pageFields, strict } from "../../platform/kit/Request.ts"
 import {
+  NeededCalls,
   providerAction,
   providerCreate,
   providerGet,
@@ -93,11 +94,9 @@ export class CheckoutSessionsApi extends providerGroup(
     )
   )
   .add(
-    providerLineItems(
-      "/checkout/sessions/:id/line-items",
-      "payments:read",
-      "List what a checkout session sells"
-    ).annotate(OpenApi.Description, "In the order of the session's `line_items`, each with its price.")
+    providerLineItems("/checkout/sessions/:id/line-items", "payments:read", "List what a checkout session sells")
+      .annotate(NeededCalls, ["listSessionLines"])
+      .annotate(OpenApi.Description, "In the order of the session's `line_items`, each with its price.")
   )
   .add(
     providerAction("expire", "/checkout/sessions/:id/expire", "payments:write", "Expire a checkout session").annotate(

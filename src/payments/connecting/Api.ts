@@ -16,6 +16,7 @@ import {
   WorkspaceAccessRequired
 } from "../../platform/errors/Errors.ts"
 import { described, ExpiresAt, optional, strict } from "../../platform/kit/Request.ts"
+import { NeededCalls } from "../Endpoints.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 
 const Count = Schema.Int.pipe(Schema.nonNegative())
@@ -121,6 +122,7 @@ export class AccountConnectionApi extends sessionGroup(
         errorSchemas(PermissionDenied, AccountAlreadyConnected, AccountOnboardingUnavailable, RateLimitExceeded)
       )
       .addError(providerErrors)
+      .annotate(NeededCalls, ["createAccount", "createOnboardingUrl"])
       .annotate(
         OpenApi.Description,
         "For owners and admins. Creates an account at the provider, links it at once, and returns the URL of its onboarding; an existing account is completed instead: one that awaits its details or owes more of them, or the former one after it was disconnected. A repeat creates no second account. The provider leads back to `GET /identity/account/return`, or, if the URL has expired or was used, to `GET /identity/account/refresh`. At most 10 times in 10 minutes and 50 times in a day per organization, together with `POST /identity/account/oauth`."
@@ -132,6 +134,7 @@ export class AccountConnectionApi extends sessionGroup(
       .addSuccess(OwnersUrl)
       .addError(errorSchemas(PermissionDenied, AccountAlreadyConnected, AccountOauthUnavailable, RateLimitExceeded))
       .addError(providerErrors)
+      .annotate(NeededCalls, ["redeemAuthorization"])
       .annotate(
         OpenApi.Description,
         "For owners and admins, if `canUseExisting`. Returns the provider's URL at which the account's owner consents. It has to be opened in this session, within 10 minutes: the provider leads back to `GET /identity/account/oauth/return`, which links the account only for the session that began."

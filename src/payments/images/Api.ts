@@ -11,6 +11,7 @@ import {
   ServiceUnavailable
 } from "../../platform/errors/Errors.ts"
 import { described, NoQuery, OrganizationPath } from "../../platform/kit/Request.ts"
+import { NeededCalls } from "../Endpoints.ts"
 
 export const ProductImage = Schema.Struct({
   url: described(Schema.String, "The public, immutable URL, for `images` of products")
@@ -38,6 +39,7 @@ export class ProductImagesApi extends HttpApiGroup.make("productImages")
       .setUrlParams(NoQuery)
       .addSuccess(ProductImage)
       .addError(errorSchemas(ProviderAccountNotConnected, ImageQuotaExceeded, ServiceUnavailable))
+      .annotate(NeededCalls, ["createProduct"])
       .annotate(RequiredPermission, "products:write")
       .annotate(OpenApi.Summary, "Upload a product image")
       .annotate(

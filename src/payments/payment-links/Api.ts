@@ -4,6 +4,7 @@ import { errorSchema, PermissionDenied } from "../../platform/errors/Errors.ts"
 import { BooleanFromQuery, described, optional, pageFields, strict } from "../../platform/kit/Request.ts"
 import { CheckoutMetadata, CheckoutMetadataChanges } from "../checkout-sessions/Metadata.ts"
 import {
+  NeededCalls,
   providerCreate,
   providerGet,
   providerGroup,
@@ -104,10 +105,9 @@ export class PaymentLinksApi extends providerGroup(
   )
   .add(providerGet("/payment-links/:id", "payments:read", "Read a payment link, with its items"))
   .add(
-    providerLineItems("/payment-links/:id/line-items", "payments:read", "List what a payment link sells").annotate(
-      OpenApi.Description,
-      "In the order of the link's `line_items`, each with its price."
-    )
+    providerLineItems("/payment-links/:id/line-items", "payments:read", "List what a payment link sells")
+      .annotate(NeededCalls, ["listLinkLines"])
+      .annotate(OpenApi.Description, "In the order of the link's `line_items`, each with its price.")
   )
   .add(
     providerUpdate(

@@ -5,7 +5,7 @@ import { remark, rule } from "../../platform/bounds/Rules.ts"
 import { text } from "../../platform/bounds/Text.ts"
 import { BooleanFromQuery, described, optional, pageFields, strict } from "../../platform/kit/Request.ts"
 import { CheckoutMetadata, CheckoutMetadataChanges } from "../checkout-sessions/Metadata.ts"
-import { providerCreate, providerGet, providerGroup, providerList, providerUpdate } from "../Endpoints.ts"
+import { NeededCalls, providerCreate, providerGet, providerGroup, providerList, providerUpdate } from "../Endpoints.ts"
 import { type BrokenRule, Currency, UnitAmount } from "../Schemas.ts"
 
 const discountRules = (discount: {
@@ -117,6 +117,7 @@ export class PromotionCodesApi extends providerGroup(
   .add(
     providerCreate("/promotion-codes", "coupons:write", "Create a promotion code")
       .setPayload(CreatePromotionCode)
+      .annotate(NeededCalls, ["listPromotionCodes", "createCoupon", "deleteCoupon", "createPromotionCode"])
       .annotate(
         OpenApi.Description,
         'Creates the coupon and its code in one step; the answer shows the coupon as `coupon`. A code that is already active is refused with `provider_resource_already_exists`, `fields: ["code"]`, and no coupon is left behind.'

@@ -4,7 +4,7 @@ import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { Email } from "../../identity/Schemas.ts"
 import { errorSchema, PermissionDenied } from "../../platform/errors/Errors.ts"
 import { NoQuery, OrganizationPath, optional, strict } from "../../platform/kit/Request.ts"
-import { providerGroup } from "../Endpoints.ts"
+import { NeededCalls, providerGroup } from "../Endpoints.ts"
 import { Currency, ProviderPage, ProviderText, UnitAmount } from "../Schemas.ts"
 
 /** A search takes exactly one of these. */
@@ -46,6 +46,7 @@ export class SearchApi extends providerGroup(
     .setPayload(SearchPayments)
     .addSuccess(ProviderPage)
     .addError(errorSchema(PermissionDenied))
+    .annotate(NeededCalls, ["searchPaymentIntents"])
     .annotate(RequiredPermission, "payments:read")
     .annotate(OpenApi.Summary, "Find payments by order reference, e-mail address or amount")
     .annotate(

@@ -2,6 +2,7 @@ import { HttpApi, type HttpApiEndpoint, type HttpApiGroup, type HttpMethod, Open
 import { Array as Arr, Context, Option } from "effect"
 import { type Credential, credentialsOf } from "../../identity/Authentication.ts"
 import { type Permission, RequiredPermission } from "../../identity/keys/Permissions.ts"
+import { NeededCalls } from "../../payments/Endpoints.ts"
 
 /** The operations of an API as a list, for authentication, the documents and tests that cover all of them. */
 
@@ -13,6 +14,8 @@ export interface Operation {
   readonly path: string
   /** Undefined if no credential is needed. */
   readonly permission: Permission | undefined
+  /** The provider's calls without which it is of no use. */
+  readonly neededCalls: ReadonlyArray<string>
   /** Either of them will do; empty if none is needed. */
   readonly credentials: ReadonlyArray<Credential>
   readonly endpoint: HttpApiEndpoint.HttpApiEndpoint<string, HttpMethod.HttpMethod>
@@ -31,6 +34,7 @@ export const operationsOf = <Id extends string, Groups extends HttpApiGroup.Http
         method: endpoint.method,
         path: endpoint.path,
         permission: Option.getOrUndefined(Context.getOption(mergedAnnotations, RequiredPermission)),
+        neededCalls: Option.getOrElse(Context.getOption(mergedAnnotations, NeededCalls), () => []),
         credentials: [...middleware].flatMap((one) => credentialsOf.get(one) ?? []),
         endpoint
       })

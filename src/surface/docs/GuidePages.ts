@@ -1,11 +1,12 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
+import { unsupportedOperations } from "../../payments/OwnProvider.ts"
 import { Provider } from "../../payments/Provider.ts"
-import { unsupportedOperations } from "../../payments/UnsupportedOperations.ts"
 import { type ApiError, ResourceNotFound } from "../../platform/errors/Errors.ts"
 import { cachedForever, turnOfEventLoop } from "../../platform/kit/Concurrency.ts"
 import { errorReferencePath } from "../../platform/kit/ErrorLink.ts"
 import { escaped, htmlType, policyHeaders, privateHeaders } from "../../platform/kit/Page.ts"
+import { operations } from "../contract/Api.ts"
 import { documentPaths, referencePages, referencePaths, referencePathsWithout } from "./ApiReference.ts"
 import { errorSections } from "./ErrorReference.ts"
 import {
@@ -125,7 +126,7 @@ export const guidePages = HttpApiBuilder.Router.use((router) =>
       Effect.as(Effect.logWarning("The guides are not served: their files can't be read.", cause), [])
     )
     const provider = yield* Provider
-    const listed = { guides, reference: referencePathsWithout(unsupportedOperations(provider)) }
+    const listed = { guides, reference: referencePathsWithout(unsupportedOperations(operations, provider)) }
     const renderings = yield* Effect.forEach(guides, (guide) => cachedForever(inTurn(guide)))
     const reference = yield* cachedForever(renderReference(provider))
     const index = yield* cachedForever(buildIndex(renderings, reference))

@@ -1,10 +1,11 @@
 import { readFile } from "node:fs/promises"
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect, Layer } from "effect"
+import { unsupportedOperations } from "../../payments/OwnProvider.ts"
 import { Provider } from "../../payments/Provider.ts"
-import { unsupportedOperations } from "../../payments/UnsupportedOperations.ts"
 import { cachedForever } from "../../platform/kit/Concurrency.ts"
 import { codeFolder } from "../../platform/settings/PackageFolders.ts"
+import { operations } from "../contract/Api.ts"
 import { supportedPart } from "../contract/Document.ts"
 import { documentPaths } from "./ApiReference.ts"
 import { openApiDocument } from "./OpenApiDocument.ts"
@@ -30,7 +31,7 @@ export const openApiText = prepared({
 export const servedOpenApi =
   openApiText &&
   Effect.map(Effect.all([openApiText, Provider]), ([text, provider]) => {
-    const unsupported = unsupportedOperations(provider)
+    const unsupported = unsupportedOperations(operations, provider)
     return unsupported.size === 0 ? text : JSON.stringify(supportedPart(JSON.parse(text), unsupported))
   })
 

@@ -5,8 +5,8 @@ import type { ToolAnnotations } from "@modelcontextprotocol/sdk/types.js"
 import { Context, Effect, Option, Predicate, Schema, SchemaAST, Struct } from "effect"
 import { Principal, type PrincipalShape } from "../../identity/Principal.ts"
 import { Accounts } from "../../payments/Accounts.ts"
+import { unsupportedOperations } from "../../payments/OwnProvider.ts"
 import { Provider } from "../../payments/Provider.ts"
-import { unsupportedOperations } from "../../payments/UnsupportedOperations.ts"
 import { type ApiError, isApiError } from "../../platform/errors/Errors.ts"
 import { KeyedHash } from "../../platform/kit/crypto/KeyedHash.ts"
 import { canonical, Idempotency } from "../../platform/kit/Idempotency.ts"
@@ -335,7 +335,7 @@ const makeOperationTool = Effect.map(
   Effect.context<Accounts | Idempotency | KeyedHash | Provider | SqlClient.SqlClient>(),
   (context) => ({
     tool: operationTool(Context.pick(Accounts, Idempotency, KeyedHash, SqlClient.SqlClient)(context)),
-    unsupported: unsupportedOperations(Context.get(context, Provider))
+    unsupported: unsupportedOperations(operations, Context.get(context, Provider))
   })
 )
 

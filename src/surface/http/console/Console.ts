@@ -1,10 +1,11 @@
 import { HttpApiBuilder, HttpRouter, type HttpServerRequest, type HttpServerResponse } from "@effect/platform"
 import { Effect, Layer } from "effect"
+import { unsupportedOperations } from "../../../payments/OwnProvider.ts"
 import { Provider } from "../../../payments/Provider.ts"
-import { unsupportedOperations } from "../../../payments/UnsupportedOperations.ts"
 import { MethodNotAllowed, ResourceNotFound } from "../../../platform/errors/Errors.ts"
 import { cachedForever } from "../../../platform/kit/Concurrency.ts"
 import { escaped, htmlDocument, htmlType, iconLink, policyHeaders } from "../../../platform/kit/Page.ts"
+import { operations } from "../../contract/Api.ts"
 import { publishedDocument } from "../../docs/PublishedDocument.ts"
 import type { ServedConsole } from "./Built.ts"
 import { consolePath } from "./Paths.ts"
@@ -83,7 +84,7 @@ export const consolePages = ({ consoleUrl = null }: { readonly consoleUrl?: stri
   const base = `${new URL(consoleUrl).pathname}/`
   return HttpApiBuilder.Router.use((router) =>
     Effect.gen(function* () {
-      const place = { base, unsupported: unsupportedOperations(yield* Provider) }
+      const place = { base, unsupported: unsupportedOperations(operations, yield* Provider) }
       const answers = yield* cachedForever(Effect.map(found, (console) => answersOf(console, place)))
       const page = Effect.flatMap(answers, (made) => made.page)
       const file = Effect.gen(function* () {
