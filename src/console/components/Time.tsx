@@ -3,26 +3,10 @@ import { useEffect, useState } from "preact/hooks"
 /** Times in the reader's zone, with UTC on hover and for screen readers. */
 
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" })
-const localShort = new Intl.DateTimeFormat(undefined, {
-  month: "short",
-  day: "numeric",
-  hour: "2-digit",
-  minute: "2-digit"
-})
-const localLong = new Intl.DateTimeFormat(undefined, {
-  year: "numeric",
-  month: "short",
-  day: "numeric",
-  hour: "2-digit",
-  minute: "2-digit"
-})
-const localExact = new Intl.DateTimeFormat(undefined, {
-  month: "short",
-  day: "numeric",
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit"
-})
+const toTheMinute = { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" } as const
+const localShort = new Intl.DateTimeFormat(undefined, toTheMinute)
+const localLong = new Intl.DateTimeFormat(undefined, { ...toTheMinute, year: "numeric" })
+const localExact = new Intl.DateTimeFormat(undefined, { ...toTheMinute, second: "2-digit" })
 
 const withSeconds = (at: Date, now: Date): string =>
   (at.getFullYear() === now.getFullYear() ? localExact : local).format(at)
