@@ -91,16 +91,7 @@ const curlWith = ({ key, permissions }: CreatedKey, organizationId: string): str
 const ShowKey = ({ created, onClose }: { readonly created: CreatedKey; readonly onClose: () => void }) => {
   const { organization } = useSession()
   return (
-    <Dialog
-      title={`The key ${created.name}`}
-      keep
-      onClose={onClose}
-      footer={
-        <Button kind="primary" onClick={onClose}>
-          I have stored it
-        </Button>
-      }
-    >
+    <Dialog title={`The key ${created.name}`} keep onClose={onClose}>
       <Notice tone="warning" title="This is the only time that the key is shown">
         <p>
           Store it where your program reads its secrets, not in its code. It is for servers only: whoever has it can do
@@ -171,23 +162,20 @@ const Expiry = ({ at }: { readonly at: string | null }) => {
   return Date.parse(at) <= Date.now() ? <Badge tone="problem">Expired</Badge> : <Time at={at} />
 }
 
-const Revoke = ({ id, lastUsedAt, name }: Key) => {
-  return (
-    <ConfirmButton
-      button="Revoke"
-      label={`Revoke the key ${name}`}
-      small
-      title={`Revoke the key ${name}?`}
-      confirmLabel="Revoke"
-      danger
-      action={() => call("apiKeys", "revoke", { path: { id } })}
-      onDone={() => toast(`The key ${name} is revoked.`)}
-    >
-      <p>From then on, requests with this key are refused. That can't be undone: create a new key instead.</p>
-      <p>Last used: {lastUsedAt === null ? "never" : <Time at={lastUsedAt} relative />}</p>
-    </ConfirmButton>
-  )
-}
+const Revoke = ({ id, lastUsedAt, name }: Key) => (
+  <ConfirmButton
+    button="Revoke"
+    label={`Revoke the key ${name}`}
+    small
+    title={`Revoke the key ${name}?`}
+    danger
+    action={() => call("apiKeys", "revoke", { path: { id } })}
+    onDone={() => toast(`The key ${name} is revoked.`)}
+  >
+    <p>From then on, requests with this key are refused. That can't be undone: create a new key instead.</p>
+    <p>Last used: {lastUsedAt === null ? "never" : <Time at={lastUsedAt} relative />}</p>
+  </ConfirmButton>
+)
 
 const KeyTable = ({ keys }: { readonly keys: ReadonlyArray<Key> }) => {
   const authorName = useAuthorNames()

@@ -199,7 +199,6 @@ const SessionSection = ({ session }: { readonly session: CheckoutSession }) => {
                 small
                 title="End this session?"
                 danger
-                confirmLabel="End session"
                 action={(idempotencyKey) =>
                   call("checkoutSessions", "expire", { path: { id: session.id } }, { idempotencyKey })
                 }

@@ -194,7 +194,6 @@ const RevokeInvitation = ({ email, id }: Invitation) => (
     label={`Revoke the invitation to ${email}`}
     small
     title={`Revoke the invitation to ${email}?`}
-    confirmLabel="Revoke"
     danger
     action={() => call("invitations", "revoke", { path: { id } })}
     onDone={() => toast(`The invitation to ${email} is revoked.`)}
