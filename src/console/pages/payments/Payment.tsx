@@ -38,6 +38,7 @@ import {
   paymentStatus,
   refundableOf,
   refundReason,
+  refundReasons,
   refundStatus,
   sessionStatus
 } from "./Statuses.ts"
@@ -233,12 +234,7 @@ const SessionSection = ({ session }: { readonly session: CheckoutSession }) => {
   )
 }
 
-const reasons = [
-  { value: "", label: "No reason given" },
-  { value: "requested_by_customer", label: "Requested by the customer" },
-  { value: "duplicate", label: "Duplicate payment" },
-  { value: "fraudulent", label: "Fraudulent" }
-] as const
+const reasons = [{ value: "", label: "No reason given" }, ...refundReasons] as const
 
 type Reason = (typeof reasons)[number]["value"]
 
