@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
 import { Link, useLocation } from "wouter-preact"
 import type { OperationKey } from "../api/Call.ts"
+import { capitalized } from "../api/Reading.ts"
 import { isSupported } from "../api/Supported.ts"
 import { Modal } from "../components/Dialog.tsx"
 import { Icon, type IconName } from "../components/Icon.tsx"
@@ -143,8 +144,6 @@ const SearchField = ({ onNavigate }: { readonly onNavigate: () => void }) => {
   )
 }
 
-const environmentNames = { sandbox: "Sandbox", production: "Production" } as const
-
 /** The list page of the same kind in another workspace, where this workspace's objects do not exist. */
 const sameKind = (path: string): string => {
   const [, , kind = ""] = path.split("/")
@@ -167,7 +166,7 @@ const WorkspaceSwitch = ({ onNavigate }: { readonly onNavigate: () => void }) =>
               onClick={onNavigate}
             >
               <span class="workspace-dot" aria-hidden="true" />
-              {environmentNames[workspace.environment]}
+              {capitalized(workspace.environment)}
             </Link>
           </li>
         ))}
