@@ -230,17 +230,13 @@ export const RadioGroup = <V extends string>(
             type="radio"
             value={value}
             checked={props.value === value}
-            aria-describedby={hint === undefined ? undefined : `${id}-${value}-hint`}
-            aria-invalid={reason === undefined ? undefined : true}
+            aria-describedby={hint && `${id}-${value}-hint`}
+            aria-invalid={reason !== undefined || undefined}
             onChange={() => props.onChange(value)}
           />
           <div>
             <label for={`${id}-${value}`}>{label}</label>
-            {hint === undefined ? null : (
-              <p class="field-hint" id={`${id}-${value}-hint`}>
-                {hint}
-              </p>
-            )}
+            <Hint id={hint && `${id}-${value}-hint`}>{hint}</Hint>
           </div>
         </div>
       ))}

@@ -21,20 +21,15 @@ import { firstRequest, type KeyPermission, labelsOf, permissionRows, summaryOf }
 
 type CreatedKey = AnswerOf<"apiKeys", "create">
 
-const presets = [
-  { id: "shop", label: "a shop", permissions: ["payments:read", "payments:write", "products:read"] },
+const presets: ReadonlyArray<{ readonly label: string; readonly permissions: ReadonlyArray<KeyPermission> }> = [
+  { label: "a shop", permissions: ["payments:read", "payments:write", "products:read"] },
   {
-    id: "reader",
     label: "reporting",
     permissions: permissionRows
       .map(({ permission }) => permission)
       .filter((permission) => permission.endsWith(":read") && !/^(?:audit-log|customers):/.test(permission))
   }
-] as const satisfies ReadonlyArray<{
-  readonly id: string
-  readonly label: string
-  readonly permissions: ReadonlyArray<KeyPermission>
-}>
+]
 
 const day = 86_400_000
 
@@ -141,8 +136,8 @@ const NewKey = ({ onClose }: { readonly onClose: () => void }) => {
       >
         <div class="row">
           <span class="quiet">Choose what is needed for</span>
-          {presets.map(({ id, label, permissions }) => (
-            <Button key={id} small onClick={() => choose(new Set(permissions))}>
+          {presets.map(({ label, permissions }) => (
+            <Button key={label} small onClick={() => choose(new Set(permissions))}>
               {label}
             </Button>
           ))}

@@ -1,7 +1,7 @@
 import { capitalized } from "../../api/Reading.ts"
 import { Checkbox, FieldGroup, RadioGroup } from "../../components/forms/Field.tsx"
 import type { Environment } from "../../state/Session.ts"
-import { type Role, roleLabels, roleWords } from "./roles.ts"
+import { type Role, roleWords } from "./roles.ts"
 
 const environments: ReadonlyArray<Environment> = ["sandbox", "production"]
 
@@ -18,7 +18,7 @@ export const RoleChoice = <R extends Role>({
   <RadioGroup
     {...field}
     label="Role"
-    options={offered.map((value) => ({ value, label: roleLabels[value], hint: `Can do: ${roleWords[value]}.` }))}
+    options={offered.map((value) => ({ value, label: capitalized(value), hint: `Can do: ${roleWords[value]}.` }))}
   />
 )
 
