@@ -150,7 +150,6 @@ const Activity = ({ destination }: { readonly destination: DestinationShape }) =
             <DeliveryTable
               caption={`Deliveries to ${destination.name}, newest first`}
               items={items}
-              destinations={undefined}
               common="destination"
             />
           )}
