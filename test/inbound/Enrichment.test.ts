@@ -120,7 +120,7 @@ onSharedService("what a notification leaves out", (it) => {
   const open = Effect.gen(function* () {
     const service = yield* TestService
     const tenant = yield* makeTenant
-    const priceId = yield* makePrice(service, { organizationId: tenant.id, key: tenant.key })
+    const priceId = yield* makePrice(service, tenant)
     const session = yield* tenant.post("/checkout/sessions", {
       mode: "payment",
       line_items: [{ price: priceId, quantity: 1 }]
