@@ -44,11 +44,7 @@ const Toasts = () => (
   </section>
 )
 
-interface Props {
-  readonly children: ComponentChildren
-}
-
-class ErrorBoundary extends Component<Props, { readonly failed: boolean }> {
+class ErrorBoundary extends Component<{ readonly children: ComponentChildren }, { readonly failed: boolean }> {
   override state = { failed: false }
 
   static override getDerivedStateFromError() {

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { expectAccessible } from "../harness/Accessibility.ts"
 import { browserNote } from "../harness/Browser.ts"
 import { newEmail } from "../harness/SignIn.ts"
-import { inBrowser, memberVisit, onConsole, open, settled, signInBrowser, visit } from "./ConsoleBed.ts"
+import { asMember, inBrowser, onConsole, open, settled, signInBrowser, visit } from "./ConsoleBed.ts"
 
 const newcomer = Effect.gen(function* () {
   const opened = yield* visit()
@@ -56,8 +56,7 @@ onConsole(`connecting an account in a browser${browserNote}`, (it) => {
   })
 
   inBrowser(it, "is for owners and admins: a developer sees the status, and no way to change it", function* () {
-    const { page } = yield* memberVisit({ role: "developer" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "developer" }, async (page) => {
       await open(page, "/sandbox/account")
       await page.getByText("The account can charge and is paid out.").waitFor()
       expect(await page.getByRole("button", { name: /connect/i }).count()).toBe(0)
@@ -66,8 +65,7 @@ onConsole(`connecting an account in a browser${browserNote}`, (it) => {
   })
 
   inBrowser(it, "has return pages, whose refusals are shown at their fields", function* () {
-    const { page } = yield* memberVisit({ role: "admin" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "admin" }, async (page) => {
       await open(page, "/sandbox/account")
       const success = page.getByRole("textbox", { name: "After payment" })
       await success.fill("nowhere")
@@ -86,8 +84,7 @@ onConsole(`connecting an account in a browser${browserNote}`, (it) => {
   })
 
   inBrowser(it, "has a list for going live, of what production takes alone", function* () {
-    const { page } = yield* memberVisit({ role: "admin" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "admin" }, async (page) => {
       await open(page, "/production/start")
       const step = (title: string) => page.locator(".step", { hasText: title })
       await step("Set your return pages (to do)").waitFor()

@@ -6,7 +6,7 @@ import { browserNote } from "../harness/Browser.ts"
 import { TestService } from "../harness/TestService.ts"
 import { png } from "../payments/images/Pictures.ts"
 import { makeOffer, provider } from "./CatalogData.ts"
-import { expectAccessiblePages, inBrowser, memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
+import { asMember, expectAccessiblePages, inBrowser, memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
 
 const dialogOf = (page: Page) => page.getByRole("dialog")
 
@@ -16,8 +16,7 @@ const file = (name: string, mimeType: string, bytes: Uint8Array) => ({ name, mim
 
 onConsole(`the catalog of the console${browserNote}`, (it) => {
   inBrowser(it, "a developer creates a product with an image, adds a price and takes it off sale", function* () {
-    const { page } = yield* memberVisit({ role: "developer" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "developer" }, async (page) => {
       await open(page, "/sandbox/products/new")
       const images = page.locator("input[type=file]")
       await images.setInputFiles(file("notes.txt", "text/plain", new Uint8Array([1])))
@@ -86,8 +85,7 @@ onConsole(`the catalog of the console${browserNote}`, (it) => {
     const { get, post } = yield* provider
     const { price, product } = yield* makeOffer("Tea", { currency: "jpy", unit_amount: 900, lookup_key: "tea" })
     yield* post("/prices", { product, currency: "jpy", unit_amount: 800 })
-    const { page } = yield* memberVisit({ role: "admin" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "admin" }, async (page) => {
       await open(page, `/sandbox/products/${product}`)
       await page.getByRole("button", { name: "Rename ¥800" }).click()
       const dialog = dialogOf(page)
@@ -155,8 +153,7 @@ onConsole(`the catalog of the console${browserNote}`, (it) => {
 
   inBrowser(it, "a payment link is created, paid at on the provider's page, and closed", function* () {
     yield* makeOffer("Gift card", { currency: "brl", unit_amount: 5000 })
-    const { context, page } = yield* memberVisit({ role: "owner" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "owner" }, async (page, context) => {
       await open(page, "/sandbox/payment-links")
       await page.getByRole("button", { name: "New payment link" }).first().click()
       const dialog = dialogOf(page)
@@ -190,8 +187,7 @@ onConsole(`the catalog of the console${browserNote}`, (it) => {
   inBrowser(it, "a checkout page with questions is created, opened, edited, closed and deleted", function* () {
     const { baseUrl } = yield* TestService
     const offer = yield* makeOffer("Roasting course", { currency: "kwd", unit_amount: 15_500 })
-    const { context, page } = yield* memberVisit({ role: "developer" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "developer" }, async (page, context) => {
       await open(page, "/sandbox/payment-links?tab=pages")
       await page.getByRole("button", { name: "New checkout page" }).first().click()
       const dialog = dialogOf(page)
@@ -245,8 +241,7 @@ onConsole(`the catalog of the console${browserNote}`, (it) => {
 
   inBrowser(it, "each page is accessible and never scrolls sideways: light, dark and on a phone", function* () {
     const { product } = yield* makeOffer("Sold to everybody", { currency: "brl", unit_amount: 100 })
-    const { page } = yield* memberVisit({ role: "owner" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "owner" }, async (page) => {
       await expectAccessiblePages(page, [
         "/sandbox/products",
         "/sandbox/products/new",

@@ -174,6 +174,10 @@ export const memberVisit = ({ browser, email = newEmail(), environments, role }:
     return { ...opened, email }
   })
 
+/** Lets a signed-in member act in a browser of their own. */
+export const asMember = <A>(member: MemberOptions, act: (page: Page, context: BrowserContext) => Promise<A>) =>
+  Effect.flatMap(memberVisit(member), ({ context, page }) => Effect.promise(() => act(page, context)))
+
 /** Opens a page of the console and waits until it is drawn: `/sandbox/keys`. */
 export const open = async (page: Page, path: string): Promise<void> => {
   await page.goto(`/console${path}`)

@@ -9,7 +9,7 @@ import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../surface/http/Payments.ts"
-import { inBrowser, memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
+import { asMember, inBrowser, memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
 import { integrations, makeDestination, sendTest } from "./EventPagesData.ts"
 
 const confirm = async (page: Page, label: string) => {
@@ -82,8 +82,7 @@ onConsole(`the destinations of the console${browserNote}`, (it) => {
   inBrowser(it, "a rotation whose answer is lost is not repeated when the dialog is opened again", function* () {
     const consumer = yield* makeConsumer
     const id = yield* makeDestination("Shop", consumer.url, ["payment.succeeded"])
-    const { page } = yield* memberVisit({ role: "owner" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "owner" }, async (page) => {
       let lost: string | undefined
       await page.route("**/rotate-secret", async (route) => {
         if (lost !== undefined) return route.continue()
@@ -164,8 +163,7 @@ onConsole(`the destinations of the console${browserNote}`, (it) => {
   })
 
   inBrowser(it, "each problem is shown at its field: by the page while typing, then by the service", function* () {
-    const { page } = yield* memberVisit({ role: "admin" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "admin" }, async (page) => {
       await open(page, "/sandbox/destinations/new")
       await page.getByRole("button", { name: "Create destination" }).click()
       await page.getByText("Write the receiver’s URL").waitFor()
@@ -206,8 +204,7 @@ onConsole(`the destinations of the console${browserNote}`, (it) => {
     consumer.answer(400)
     const id = yield* makeDestination("Shop", consumer.url, ["payment.succeeded", "payment.refunded"])
     yield* sendTest(id, "payment.succeeded")
-    const { page } = yield* memberVisit({ role: "owner" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "owner" }, async (page) => {
       await open(page, `/sandbox/destinations/${id}`)
       await page.getByRole("button", { name: "Pause" }).click()
       await confirm(page, "Pause")
@@ -287,8 +284,7 @@ onConsole(`the destinations of the console${browserNote}`, (it) => {
         Option.fromNullable(Array.isArray(data) ? data.at(0) : undefined)
       )
     )
-    const { page } = yield* memberVisit({ role: "developer" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "developer" }, async (page) => {
       await open(page, `/sandbox/destinations/${id}?tab=skipped`)
       const row = page.getByRole("row").filter({ hasText: "checkout.completed" })
       await row.waitFor()

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { browserNote } from "../harness/Browser.ts"
-import { expectAccessiblePages, inBrowser, memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
+import { asMember, expectAccessiblePages, inBrowser, memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
 import { BusyWorkspace } from "./EventPagesData.ts"
 
 onConsole(`the pages of events in the console${browserNote}`, (it) => {
@@ -32,8 +32,7 @@ onConsole(`the pages of events in the console${browserNote}`, (it) => {
     })
 
     inBrowser(it, "what the installation's provider lacks has no entry in the navigation", function* () {
-      const { page } = yield* memberVisit({ role: "owner" })
-      yield* Effect.promise(async () => {
+      yield* asMember({ role: "owner" }, async (page) => {
         await page.route(/\/sandbox$/, async (route) => {
           const response = await route.fetch()
           const lacking = 'name="unsupported" content="products.list promotionCodes.list"'
@@ -51,8 +50,7 @@ onConsole(`the pages of events in the console${browserNote}`, (it) => {
 
     inBrowser(it, "the history's filters live in the address; a delivery says what comes next", function* () {
       const { failed, shop, waiting } = yield* BusyWorkspace
-      const { page } = yield* memberVisit({ role: "developer" })
-      yield* Effect.promise(async () => {
+      yield* asMember({ role: "developer" }, async (page) => {
         await open(page, "/sandbox/deliveries")
         await page.getByLabel("State").selectOption("failed")
         await page.waitForURL(/state=failed/)
@@ -83,8 +81,7 @@ onConsole(`the pages of events in the console${browserNote}`, (it) => {
 
     inBrowser(it, "what takes longer to read than the page's reading interval is shown all the same", function* () {
       const { waiting } = yield* BusyWorkspace
-      const { page } = yield* memberVisit({ role: "developer" })
-      yield* Effect.promise(async () => {
+      yield* asMember({ role: "developer" }, async (page) => {
         await page.route(`**/deliveries/${waiting}`, async (route) => {
           if (route.request().resourceType() === "fetch") await sleep(2500)
           await route.continue()
@@ -96,8 +93,7 @@ onConsole(`the pages of events in the console${browserNote}`, (it) => {
 
     inBrowser(it, "an event is found by its id and by its payment, and shows where it went", function* () {
       const { event } = yield* BusyWorkspace
-      const { page } = yield* memberVisit({ role: "viewer" })
-      yield* Effect.promise(async () => {
+      yield* asMember({ role: "viewer" }, async (page) => {
         await open(page, "/sandbox/events")
         await page.getByRole("searchbox").fill(event)
         await page.keyboard.press("Enter")
@@ -114,8 +110,7 @@ onConsole(`the pages of events in the console${browserNote}`, (it) => {
 
     inBrowser(it, "what failed is chosen and re-sent together; what waits is said, and sent now", function* () {
       const { accounting } = yield* BusyWorkspace
-      const { page } = yield* memberVisit({ role: "developer" })
-      yield* Effect.promise(async () => {
+      yield* asMember({ role: "developer" }, async (page) => {
         await open(page, "/sandbox/deliveries")
         await page.getByRole("button", { name: "Choose all that failed (1)" }).click()
         expect(await page.getByRole("checkbox", { checked: true }).count()).toBe(1)
@@ -137,8 +132,7 @@ onConsole(`the pages of events in the console${browserNote}`, (it) => {
 
     inBrowser(it, "the overview draws 30 days, each value also by the arrow keys and in a table", function* () {
       yield* BusyWorkspace
-      const { page } = yield* memberVisit({ role: "viewer" })
-      yield* Effect.promise(async () => {
+      yield* asMember({ role: "viewer" }, async (page) => {
         const asked: Array<string> = []
         page.on("request", (request) => {
           if (request.resourceType() === "fetch") asked.push(new URL(request.url()).pathname)

@@ -12,6 +12,7 @@ import { eventually } from "../harness/Eventually.ts"
 import { newEmail } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
 import {
+  asMember,
   expectAccessiblePages,
   inBrowser,
   mailedLink,
@@ -99,8 +100,7 @@ onConsole(`the console in a browser${browserNote}`, (it) => {
   })
 
   inBrowser(it, "refuses a workspace that the person may not enter, and an address that leads nowhere", function* () {
-    const { page } = yield* memberVisit({ role: "developer" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "developer" }, async (page) => {
       await open(page, "/production/keys")
       await page.getByText("You have no access to the production workspace").waitFor()
       await expectAccessible(page)
@@ -114,8 +114,7 @@ onConsole(`the console in a browser${browserNote}`, (it) => {
 
   inBrowser(it, "keeps the workspaces of two tabs apart", function* () {
     const { organization, request } = yield* TestService
-    const { context, page } = yield* memberVisit({ role: "owner" })
-    const created = yield* Effect.promise(async () => {
+    const created = yield* asMember({ role: "owner" }, async (page, context) => {
       const production = await context.newPage()
       await open(page, "/sandbox/keys")
       await open(production, "/production/keys")
@@ -146,8 +145,7 @@ onConsole(`the console in a browser${browserNote}`, (it) => {
   })
 
   inBrowser(it, "is used with the keyboard alone: skip link, navigation, dialogs and the account menu", function* () {
-    const { page } = yield* memberVisit({ role: "owner" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "owner" }, async (page) => {
       const focused = () => page.evaluate("document.activeElement.textContent.trim()")
       await open(page, "/sandbox/people")
       await page.keyboard.press("Tab")
@@ -185,8 +183,7 @@ onConsole(`the console in a browser${browserNote}`, (it) => {
   })
 
   inBrowser(it, "keeps the chosen appearance, and signs out in every tab", function* () {
-    const { context, page } = yield* memberVisit({ role: "viewer", browser: { colorScheme: "light" } })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "viewer", browser: { colorScheme: "light" } }, async (page, context) => {
       const background = () => page.evaluate("getComputedStyle(document.body).backgroundColor")
       await open(page, "/sandbox/people")
       const light = await background()
@@ -233,8 +230,7 @@ onConsole(`the console in a browser${browserNote}`, (it) => {
   })
 
   inBrowser(it, "reads the same thing again for a 304, in its own workspace alone, and shows it", function* () {
-    const { page } = yield* memberVisit({ role: "owner" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "owner" }, async (page) => {
       const read = (environment: string) =>
         page.waitForResponse(
           (response) =>
@@ -258,8 +254,7 @@ onConsole(`the console in a browser${browserNote}`, (it) => {
   })
 
   inBrowser(it, "has the filters of a list behind a button on a phone, which says whether any is on", function* () {
-    const { page } = yield* memberVisit({ role: "owner", browser: { viewport: { width: 360, height: 740 } } })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "owner", browser: { viewport: { width: 360, height: 740 } } }, async (page) => {
       await open(page, "/sandbox/deliveries?state=failed")
       const state = page.getByLabel("State")
       expect(await state.isVisible()).toBe(false)
@@ -273,8 +268,7 @@ onConsole(`the console in a browser${browserNote}`, (it) => {
   })
 
   inBrowser(it, "is accessible with nothing beyond its edge: light, dark and on a phone", function* () {
-    const { page } = yield* memberVisit({ role: "owner" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "owner" }, async (page) => {
       const names = ["start", "keys", "people", "audit-log", "account", "sessions"]
       await expectAccessiblePages(page, [...names.map((name) => `/sandbox/${name}`), "/production/account"])
       await page.getByRole("link", { name: "API keys" }).click()
@@ -293,8 +287,7 @@ onConsole(`the console in a browser${browserNote}`, (it) => {
   })
 
   inBrowser(it, "has its navigation in a drawer on a phone", function* () {
-    const { page } = yield* memberVisit({ role: "owner", browser: { viewport: phone } })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "owner", browser: { viewport: phone } }, async (page) => {
       await open(page, "/sandbox/keys")
       await expectAccessible(page)
       await page.getByRole("button", { name: "Open the navigation" }).click()

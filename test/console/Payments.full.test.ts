@@ -9,7 +9,7 @@ import { TestService } from "../harness/TestService.ts"
 import { payAt } from "../payments/ConnectedTenant.ts"
 import { pay } from "../surface/http/Payments.ts"
 import { makeOffer, provider } from "./CatalogData.ts"
-import { expectAccessiblePages, inBrowser, memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
+import { asMember, expectAccessiblePages, inBrowser, memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
 import { makeDestination } from "./EventPagesData.ts"
 
 /** Pays for a price by the API and the provider's page: the ids of the payment and its session. */
@@ -64,8 +64,7 @@ onConsole(`the payments of the console${browserNote}`, (it) => {
     const consumer = yield* makeConsumer
     yield* makeDestination("Shop", consumer.url, ["payment.succeeded", "payment.refunded"])
     yield* makeOffer("Coffee", { currency: "brl", unit_amount: 4500 })
-    const { context, page } = yield* memberVisit({ role: "owner" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "owner" }, async (page, context) => {
       await open(page, "/sandbox/payments?tab=sessions")
       await page.getByRole("button", { name: "New checkout session" }).first().click()
       const dialog = page.getByRole("dialog")
@@ -211,8 +210,7 @@ onConsole(`the payments of the console${browserNote}`, (it) => {
     const { payment, session } = yield* paid(price)
     const charge = String((yield* get(`/payment-intents/${payment}`))["latest_charge"])
     yield* emulator.trigger({ type: "payment_intent.payment_failed", account: organization.accountId })
-    const { page } = yield* memberVisit({ role: "developer" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "developer" }, async (page) => {
       for (const id of [payment, charge, session]) {
         await open(page, "/sandbox/payments")
         await page.getByRole("searchbox").fill(` ${id} `)
@@ -243,8 +241,7 @@ onConsole(`the payments of the console${browserNote}`, (it) => {
     const { post } = yield* provider
     const { price } = yield* makeOffer("Cake", { currency: "brl", unit_amount: 2500 })
     const session = yield* post("/checkout/sessions", { mode: "payment", line_items: [{ price, quantity: 2 }] })
-    const { context, page } = yield* memberVisit({ role: "developer" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "developer" }, async (page, context) => {
       await open(page, `/sandbox/payments/${session["id"]}`)
       await page.getByRole("heading", { level: 1, name: "Checkout session of R$50.00" }).waitFor()
       await page.getByRole("cell", { name: "Cake" }).waitFor()
@@ -297,8 +294,7 @@ onConsole(`the payments of the console${browserNote}`, (it) => {
     const dispute = yield* emulator.trigger({ type: "charge.dispute.created", account: organization.accountId })
     const { get } = yield* provider
     const disputed = String((yield* get(`/disputes/${dispute.object}`))["payment_intent"])
-    const { page } = yield* memberVisit({ role: "owner" })
-    yield* Effect.promise(async () => {
+    yield* asMember({ role: "owner" }, async (page) => {
       await expectAccessiblePages(page, [
         "/sandbox/payments",
         "/sandbox/payments?tab=charges",

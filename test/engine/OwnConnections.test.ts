@@ -5,7 +5,7 @@ import { connectionTo } from "../harness/Connection.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"
-import { makeTenant, notification, notify, subscribe } from "../inbound/Notifications.ts"
+import { makeSubscriber, notification, notify } from "../inbound/Notifications.ts"
 
 /** A connection beside the service's, so that it needs none of theirs. */
 const beside = Effect.flatMap(TestService, ({ options }) => connectionTo(options.databaseUrl))
@@ -14,8 +14,7 @@ onService()("the queue", (it) => {
   it.scoped("has connections of its own: what is due goes out while requests hold all the others", function* () {
     const { options, sql } = yield* TestService
     const consumer = yield* makeConsumer
-    const tenant = yield* makeTenant
-    const endpoint = yield* subscribe(tenant, ["payment.succeeded"], consumer.url)
+    const { tenant, ...endpoint } = yield* makeSubscriber(["payment.succeeded"], consumer.url)
     yield* notify(notification(tenant.accountId))
     yield* eventuallyTrue("the first", () => consumer.received.length === 1)
     const client = yield* beside

@@ -6,7 +6,7 @@ import { storeDeliveries } from "../destinations/deliveries/StoredDeliveries.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { onService, TestService, testReturnUrls } from "../harness/TestService.ts"
 import { describe, expect, it } from "../harness/Tests.ts"
-import { makeTenant, subscribe } from "../inbound/Notifications.ts"
+import { makeSubscriber } from "../inbound/Notifications.ts"
 import { startService } from "../surface/http/StartedService.ts"
 
 /** What an export would find: the values that are set when it looks. */
@@ -74,8 +74,7 @@ onService({ roles: { api: true, worker: false } })("the queue's metrics", (it) =
       "oldest_due_age sandbox": 0,
       "oldest_due_age production": 0
     })
-    const tenant = yield* makeTenant
-    const { id: endpointId } = yield* subscribe(tenant)
+    const { id: endpointId, tenant } = yield* makeSubscriber()
     const of = { organizationId: tenant.id, endpointId }
     yield* storeDeliveries({ ...of, state: "delivered", count: 4 })
     yield* storeDeliveries({ ...of, state: "queued", count: 3 })
@@ -113,8 +112,7 @@ onService({ roles: { api: true, worker: false } })("the queue's metrics", (it) =
 
   it.effect("beyond the rows that are looked at are an estimate of the right size", function* () {
     const { sql } = yield* TestService
-    const tenant = yield* makeTenant
-    const { id: endpointId } = yield* subscribe(tenant)
+    const { id: endpointId, tenant } = yield* makeSubscriber()
     yield* storeDeliveries({ organizationId: tenant.id, endpointId, state: "queued", count: 500 })
     yield* sql`UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '1 minute', lease = NULL, leased_until = NULL`
     yield* sql`ANALYZE payments.delivery_queue`

@@ -2,7 +2,7 @@ import { Effect, Option } from "effect"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { TestService } from "../harness/TestService.ts"
-import { makeTenant, notification, notify, subscribe, type Tenant } from "../inbound/Notifications.ts"
+import { makeSubscriber, notification, notify, type Tenant } from "../inbound/Notifications.ts"
 
 type Json = Record<string, unknown>
 
@@ -37,8 +37,7 @@ export const answering = (status: number, headers: Readonly<Record<string, strin
 
 /** One endpoint at this destination, and one event on its way to it. */
 export const send = Effect.fnUntraced(function* (url: string) {
-  const tenant = yield* makeTenant
-  const endpoint = yield* subscribe(tenant, ["payment.succeeded"], url)
+  const { tenant, ...endpoint } = yield* makeSubscriber(["payment.succeeded"], url)
   yield* notify(notification(tenant.accountId))
   return { tenant, endpoint }
 })

@@ -2,7 +2,7 @@ import { Duration, Effect } from "effect"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { onService, testSettings } from "../harness/TestService.ts"
-import { makeTenant, notification, notify, subscribe } from "../inbound/Notifications.ts"
+import { makeSubscriber, makeTenant, notification, notify, subscribe } from "../inbound/Notifications.ts"
 
 /** Attempts that hang, and rests until the next poll, outlast the test: what waits for one of them never comes. */
 const hanging = { ...testSettings.delivery, timeout: Duration.minutes(5), pollInterval: Duration.minutes(5) }
@@ -30,8 +30,7 @@ const makeHanging = Effect.fnUntraced(function* (count: number) {
 /** Events of a healthy endpoint, one after the other. */
 const expectDelivered = Effect.gen(function* () {
   const healthy = yield* makeConsumer
-  const tenant = yield* makeTenant
-  yield* subscribe(tenant, ["payment.succeeded"], healthy.url)
+  const { tenant } = yield* makeSubscriber(["payment.succeeded"], healthy.url)
   for (let event = 1; event <= 5; event += 1) {
     yield* notify(notification(tenant.accountId))
     yield* eventuallyTrue("the healthy one's delivery", () => healthy.received.length === event)

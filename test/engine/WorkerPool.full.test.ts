@@ -7,7 +7,7 @@ import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually, eventuallyIs, eventuallyTrue } from "../harness/Eventually.ts"
 import { inDatabase, onService, TestService, testSettings } from "../harness/TestService.ts"
 import { expect, layer as suite } from "../harness/Tests.ts"
-import { makeTenant, notification, notify, subscribe } from "../inbound/Notifications.ts"
+import { makeSubscriber, makeTenant, notification, notify, subscribe } from "../inbound/Notifications.ts"
 import { attempted, deliveriesOf, send } from "./Sending.ts"
 
 /** An attempt that hangs, hangs for the whole test: whatever waits for it waits too long. */
@@ -17,8 +17,7 @@ onService({ delivery: { ...noTimeout, concurrency: 8, concurrencyPerEndpoint: 4 
   it.scoped("does not delay another's deliveries, however many of its own are due", function* () {
     const dead = yield* makeConsumer
     const release = dead.hold()
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["payment.failed"], dead.url)
+    const { tenant } = yield* makeSubscriber(["payment.failed"], dead.url)
     const healthy = yield* makeConsumer
     const other = yield* makeTenant
     const endpoint = yield* subscribe(other, ["payment.succeeded"], healthy.url)
@@ -49,8 +48,7 @@ onService()("a delivery that was stored late, as by a transaction that took a mi
   it.scoped("is found while others come due all the time", function* () {
     const [busy, late] = [yield* makeConsumer, yield* makeConsumer]
     const queued = Effect.fnUntraced(function* (url: string, count: number) {
-      const tenant = yield* makeTenant
-      const { id } = yield* subscribe(tenant, ["payment.succeeded"], url)
+      const { id, tenant } = yield* makeSubscriber(["payment.succeeded"], url)
       return yield* storeDeliveries({ organizationId: tenant.id, endpointId: id, state: "queued", count })
     })
     const comeDue = (id: string, secondsAgo: number) => inDatabase`
@@ -72,8 +70,7 @@ const slowPoll = { ...testSettings.delivery, pollInterval: Duration.minutes(5) }
 onService({ delivery: { ...slowPoll, concurrency: 2 } })("a worker with little room", (it) => {
   it.scoped("goes on as soon as an attempt ends, without waiting for its next poll", function* () {
     const consumer = yield* makeConsumer
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["payment.succeeded"], consumer.url)
+    const { tenant } = yield* makeSubscriber(["payment.succeeded"], consumer.url)
     const release = consumer.hold()
     yield* Effect.forEach(Array.from({ length: 20 }), () => notify(notification(tenant.accountId)))
     yield* eventuallyTrue("two in flight", () => consumer.received.length === 2)
@@ -216,8 +213,7 @@ suite(TestService.layer().pipe(Layer.provide(capture)))("a delivery whose secret
     function* () {
       const { sql } = yield* TestService
       const consumer = yield* makeConsumer
-      const tenant = yield* makeTenant
-      const endpoint = yield* subscribe(tenant, ["payment.succeeded"], consumer.url)
+      const { tenant, ...endpoint } = yield* makeSubscriber(["payment.succeeded"], consumer.url)
       yield* sql`UPDATE payments.endpoint_secrets SET master_key_id = 'lost' WHERE endpoint_id = ${endpoint.id}`
       yield* notify(notification(tenant.accountId))
       yield* eventuallyTrue("an error in the log", () =>

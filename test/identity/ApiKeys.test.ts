@@ -139,8 +139,7 @@ onSharedServiceWithMail("API keys", (it) => {
   })
 
   it.effect("are managed by owners, admins and developers, in the workspaces that they may enter", function* () {
-    const owner = yield* signInOwner
-    const { organizationId } = owner
+    const { organizationId, ...owner } = yield* signInOwner
     const body = { name: "Key", permissions: ["*", "webhook-endpoints:*"] }
     const live = { ...body, mode: "live" }
     const { id } = (yield* create(owner, body)).json
@@ -169,8 +168,7 @@ onSharedServiceWithMail("API keys", (it) => {
 
   it.effect("read the audit log and customers if an owner or admin, not a developer, said so", function* () {
     const { request } = yield* TestService
-    const owner = yield* signInOwner
-    const { organizationId } = owner
+    const { organizationId, ...owner } = yield* signInOwner
     const admin = yield* signInMember(organizationId, "admin")
     const developer = yield* signInMember(organizationId, "developer", ["sandbox", "production"])
     const body = { name: "Auditor", permissions: ["audit-log:read"] }
@@ -182,7 +180,7 @@ onSharedServiceWithMail("API keys", (it) => {
     for (const giver of [owner, admin]) {
       expect((yield* create(giver, customers)).status).toBe(201)
       const { key } = (yield* create(giver, body)).json
-      const log = `/v2/organizations/${owner.organizationId}/integrations/audit-log`
+      const log = `/v2/organizations/${organizationId}/integrations/audit-log`
       expect((yield* request("GET", log, { key: String(key) })).status).toBe(200)
     }
   })

@@ -53,8 +53,7 @@ const invite = (person: Person, role: string) =>
   })
 
 const company = Effect.gen(function* () {
-  const owner = yield* signInOwner
-  const { organizationId } = owner
+  const { organizationId, ...owner } = yield* signInOwner
   return { owner, organizationId, admin: yield* signInMember(organizationId, "admin") }
 })
 

@@ -154,8 +154,7 @@ onServiceWithMail()("an invitation", (it) => {
   })
 
   it.effect("is sent by owners and admins alone, and to admins by owners alone", function* () {
-    const owner = yield* signInOwner
-    const { organizationId } = owner
+    const { organizationId, ...owner } = yield* signInOwner
     const admin = yield* signInMember(organizationId, "admin")
     const { id: adminInvitation } = yield* invited(owner, { email: newEmail(), role: "admin" })
     for (const role of ["developer", "viewer"] as const) {

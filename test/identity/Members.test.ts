@@ -14,8 +14,7 @@ const missing = { status: 404, code: "resource_not_found", fields: [] }
 const noOrganization = { status: 403, code: "organization_access_denied", fields: [] }
 
 const company = Effect.gen(function* () {
-  const owner = yield* signInOwner
-  const { organizationId } = owner
+  const { organizationId, ...owner } = yield* signInOwner
   return {
     organizationId,
     owner: owner as Person,

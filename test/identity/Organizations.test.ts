@@ -146,8 +146,7 @@ onSharedServiceWithMail("an organization", (it) => {
   })
 
   it.effect("is renamed by its owner, which is recorded", function* () {
-    const owner = yield* signInOwner
-    const { organizationId } = owner
+    const { organizationId, ...owner } = yield* signInOwner
     const renamed = yield* rename(owner, organizationId, "  Padaria  ")
     expect([renamed.status, renamed.json]).toEqual([200, { id: organizationId, name: "Padaria" }])
     expect((yield* rename(owner, organizationId.toUpperCase(), "Padaria")).status).toBe(200)

@@ -95,9 +95,8 @@ onSharedServiceWithMail("a workspace that a request names", (it) => {
   })
 
   it.effect("needs access to it, whichever one is selected", function* () {
-    const owner = yield* signInOwner
-    const { organizationId } = owner
-    const path = management(owner.organizationId)
+    const { organizationId } = yield* signInOwner
+    const path = management(organizationId)
     for (const role of ["developer", "viewer"] as const) {
       for (const granted of environments) {
         const person = yield* signInMember(organizationId, role, [granted])

@@ -8,6 +8,7 @@ import { inDatabase, onService, TestService } from "../harness/TestService.ts"
 import {
   accepted,
   disconnect,
+  makeSubscriber,
   makeTenant,
   newEventId,
   notification,
@@ -96,8 +97,7 @@ const changes: Readonly<Record<string, readonly [change: Json, said: Json]>> = {
 onService({ roles: { api: true, worker: false } })("the account's status", (it) => {
   for (const [field, [changed, said]] of Object.entries(changes)) {
     it.effect(`is told when ${field} changes, with the documented fields alone`, function* () {
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant, ["account.updated"])
+      const { tenant } = yield* makeSubscriber(["account.updated"])
       yield* change(tenant, changed)
       const id = newEventId()
       yield* accepted(notify(snapshotOf(tenant, id, 1_770_000_000)))
@@ -137,8 +137,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
   }
 
   it.effect("is not told when only the profile, or which names are pending, changes", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["account.updated"])
+    const { tenant } = yield* makeSubscriber(["account.updated"])
     yield* change(tenant, { business_profile: { name: "Other" } })
     const [first, second] = [newEventId(), newEventId()]
     yield* accepted(notify(snapshotOf(tenant, first)))
@@ -151,16 +150,14 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
   })
 
   it.effect("is what the provider says when it is asked, whatever the notification says", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["account.updated"])
+    const { tenant } = yield* makeSubscriber(["account.updated"])
     const object = { id: tenant.accountId, object: "account", charges_enabled: false, payouts_enabled: false }
     yield* accepted(notify(notification(tenant.accountId, { type: "account.updated", object })))
     expect(yield* eventsOf(tenant)).toEqual([])
   })
 
   it.effect("is told once by snapshot and thin notification of one change, in either order or at once", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["account.updated"])
+    const { tenant } = yield* makeSubscriber(["account.updated"])
     const snapshot = () => accepted(notify(snapshotOf(tenant)))
     const thin = () => accepted(notifyThin(thinNotification(tenant.accountId, { snapshot: newEventId() })))
     yield* change(tenant, { charges_enabled: false })
@@ -175,8 +172,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
   })
 
   it.effect("is told once by fifty notifications at once, and ten copies of one leave one receipt", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["account.updated"])
+    const { tenant } = yield* makeSubscriber(["account.updated"])
     yield* change(tenant, { payouts_enabled: false })
     const id = newEventId()
     const copy = snapshotOf(tenant, id)
@@ -196,8 +192,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
 
   it.effect("of an older reading never takes a newer one's place", function* () {
     const { services } = yield* TestService
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["account.updated"])
+    const { tenant } = yield* makeSubscriber(["account.updated"])
     const provider = Context.get(services, Provider)
     const [isRead, goOn] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
     // The real provider's answer, held back on its way
@@ -269,8 +264,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
   })
 
   it.effect("is never dated before what was told last: consumers order by created_at", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["account.updated"])
+    const { tenant } = yield* makeSubscriber(["account.updated"])
     yield* change(tenant, { charges_enabled: false })
     yield* accepted(notify(snapshotOf(tenant, newEventId(), 1_770_000_100)))
     yield* change(tenant, { charges_enabled: true })
@@ -280,8 +274,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
   })
 
   it.effect("reaches endpoints without filters alone: none is applicable to it", function* () {
-    const tenant = yield* makeTenant
-    const everything = yield* subscribe(tenant, ["account.updated"])
+    const { tenant, ...everything } = yield* makeSubscriber(["account.updated"])
     const filters = [
       { currencies: ["brl"] },
       { amountMin: 0 },
@@ -299,8 +292,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
   })
 
   it.effect("of a disconnected account is nobody's concern: no call, no event, no connection", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["account.updated"])
+    const { tenant } = yield* makeSubscriber(["account.updated"])
     yield* change(tenant, { charges_enabled: false })
     yield* disconnect(tenant.id)
     const ids = [newEventId(), newEventId(), newEventId()] as const
@@ -321,8 +313,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
   it.effect("is known from the link on, which tells nothing itself and loses no change under way", function* () {
     const { services } = yield* TestService
     const accounts = Context.get(services, Accounts)
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["account.updated"])
+    const { tenant } = yield* makeSubscriber(["account.updated"])
     const link = accounts.link({ organizationId: tenant.id, environment: "sandbox" }, tenant.accountId)
     yield* change(tenant, { charges_enabled: false })
     yield* link
@@ -338,8 +329,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
   })
 
   it.effect("is asked for again if the provider is down: 503, nothing stored, the repeat is told once", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["account.updated"])
+    const { tenant } = yield* makeSubscriber(["account.updated"])
     yield* change(tenant, { charges_enabled: false })
     const [id, thinId] = [newEventId(), newEventId()]
     const [body, thin] = [snapshotOf(tenant, id), thinNotification(tenant.accountId, { id: thinId })]
@@ -380,8 +370,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
   }
   for (const [what, options] of Object.entries(ignored)) {
     it.effect(`is no matter of ${what}, which a thin notification may name: a receipt and nothing more`, function* () {
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant, ["payment.succeeded", "account.updated"])
+      const { tenant } = yield* makeSubscriber(["payment.succeeded", "account.updated"])
       yield* change(tenant, { charges_enabled: false })
       const id = newEventId()
       yield* withoutProvider(
@@ -406,8 +395,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
     Parameters<typeof thinNotification>[1] & { readonly newer?: boolean; readonly nested?: boolean }
   >(accounts)) {
     it.effect(`is told by a thin notification that names the account in ${where}`, function* () {
-      const tenant = yield* makeTenant
-      yield* subscribe(tenant, ["account.updated"])
+      const { tenant } = yield* makeSubscriber(["account.updated"])
       yield* change(tenant, { charges_enabled: false })
       const id = newEventId()
       const body = thinNotification(tenant.accountId, {
@@ -481,8 +469,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
 
   it.effect("is told by the provider's own notifications, snapshot and thin, once a change", function* () {
     const { baseUrl, emulator } = yield* TestService
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["account.updated"])
+    const { tenant } = yield* makeSubscriber(["account.updated"])
     yield* emulator.setThinWebhookUrl(`${baseUrl}/webhooks/provider/thin`)
     const { events, thin_events } = yield* emulator.trigger({
       type: "account.updated",

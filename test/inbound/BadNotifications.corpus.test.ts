@@ -7,12 +7,12 @@ import { casesOf } from "../harness/Corpus.ts"
 import { processorTime, takesLess } from "../harness/ProcessorTime.ts"
 import { inDatabase, onSharedService, TestService } from "../harness/TestService.ts"
 import {
+  makeSubscriber,
   makeTenant,
   newEventId,
   notification,
   outcomeOf,
   signature,
-  subscribe,
   thinNotification
 } from "./Notifications.ts"
 
@@ -157,8 +157,7 @@ onSharedService("bad notifications", (it) => {
   it.effect("are refused without a receipt if they are not signed; what is genuine leaves one", function* () {
     const { services } = yield* TestService
     const inbound = Context.get(services, Inbound)
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant)
+    const { tenant } = yield* makeSubscriber()
     const arrivals = [...refusedArrivals(tenant.accountId, casesOf(2000)), ...genuineArrivals(tenant.accountId, 60)]
     yield* Effect.forEach(
       arrivals,
@@ -291,8 +290,7 @@ onSharedService("bad notifications", (it) => {
   }
 
   it.effect("that hold what nobody asks for are taken by what they hold beside it", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant)
+    const { tenant } = yield* makeSubscriber()
     const extras: Readonly<Record<string, string>> = {
       depth: `"x":${deep(200_000)}`,
       width: `"x":[${"0,".repeat(300_000)}0]`,
@@ -315,8 +313,12 @@ onSharedService("bad notifications", (it) => {
   })
 
   it.effect("whose object holds what can't be are kept as malformed, or delivered with the rest", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["payment.refunded", "payment.succeeded", "checkout.completed", "subscription.created"])
+    const { tenant } = yield* makeSubscriber([
+      "payment.refunded",
+      "payment.succeeded",
+      "checkout.completed",
+      "subscription.created"
+    ])
     const cases: ReadonlyArray<readonly [outcome: string, type: string, object: object, field: string, json: string]> =
       [
         ["malformed", "charge.refunded", charge, "currency", deep(200_000)],
@@ -346,8 +348,7 @@ onSharedService("bad notifications", (it) => {
   })
 
   it.effect("with tens of thousands of things to filter by take no longer than others", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["subscription.created"], undefined, { prices: ["price_none"] })
+    const { tenant } = yield* makeSubscriber(["subscription.created"], undefined, { prices: ["price_none"] })
     const send = (different: number) =>
       Effect.gen(function* () {
         const id = newEventId()

@@ -5,6 +5,7 @@ import { paymentIntent } from "../events/ProviderEvents.ts"
 import { inDatabase, onService, TestService } from "../harness/TestService.ts"
 import {
   atEndpoints,
+  makeSubscriber,
   makeTenant,
   newEventId,
   notification,
@@ -48,8 +49,7 @@ onService()("notifications that come at once", (it) => {
   })
 
   it.scoped("are stored once each, however many copies are among them", function* () {
-    const tenant = yield* makeTenant
-    const endpoint = yield* subscribe(tenant)
+    const { tenant, ...endpoint } = yield* makeSubscriber()
     const ids = Array.from({ length: 5 }, newEventId)
     const bodies = ids.flatMap((id) => Array.from({ length: 6 }, () => notification(tenant.accountId, { id })))
     expect(new Set(yield* sendAll(bodies))).toEqual(new Set([200]))
@@ -61,8 +61,7 @@ onService()("notifications that come at once", (it) => {
   })
 
   it.scoped("are searched for by batch, not one by one, if their tenant has changed meanwhile", function* () {
-    const tenant = yield* makeTenant
-    const endpoint = yield* subscribe(tenant)
+    const { tenant, ...endpoint } = yield* makeSubscriber()
     const send = (count: number) =>
       sendAll(Array.from({ length: count }, () => notification(tenant.accountId, { id: newEventId() })))
     yield* send(2)
@@ -82,8 +81,7 @@ onService()("notifications that come at once", (it) => {
 
   it.scoped("don't fail for one among them that can't be stored", function* () {
     const { sql } = yield* TestService
-    const tenant = yield* makeTenant
-    const endpoint = yield* subscribe(tenant)
+    const { tenant, ...endpoint } = yield* makeSubscriber()
     const bad = newEventId()
     yield* sql`
         ALTER TABLE payments.receipts ADD CONSTRAINT refused

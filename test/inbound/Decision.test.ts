@@ -6,6 +6,7 @@ import {
   accepted,
   asTenant,
   makeNewTenant,
+  makeSubscriber,
   makeTenant,
   newEventId,
   notification,
@@ -75,8 +76,7 @@ onSharedServiceWithWorker("what a notification leads to", (it) => {
 
   it.scoped("is nothing more once the account gave access back, until it is linked again", function* () {
     const { sql } = yield* TestService
-    const tenant = yield* makeTenant
-    const endpoint = yield* subscribe(tenant)
+    const { tenant, ...endpoint } = yield* makeSubscriber()
     const body = notification(tenant.accountId, {
       id: newEventId(),
       created: Math.floor(Date.now() / 1000),
@@ -133,8 +133,7 @@ onSharedServiceWithWorker("what a notification leads to", (it) => {
     ]
   ] as const) {
     it.effect(`leaves the account connected where the other mode's access was given back, in a ${form}`, function* () {
-      const tenant = yield* makeTenant
-      const endpoint = yield* subscribe(tenant)
+      const { tenant, ...endpoint } = yield* makeSubscriber()
       const created = Math.floor(Date.now() / 1000)
       const statusOf = inDatabase<{ status: string }>`
         SELECT status FROM payments.provider_accounts WHERE account_id = ${tenant.accountId}`

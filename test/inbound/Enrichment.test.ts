@@ -8,6 +8,7 @@ import { dataOf, newTenant, part } from "../payments/ConnectedTenant.ts"
 import { makePrice } from "../surface/http/Payments.ts"
 import {
   accepted,
+  makeSubscriber,
   newEventId,
   notification,
   notify,
@@ -77,8 +78,9 @@ onSharedService("what a notification leaves out", (it) => {
   })
 
   it.effect("is not asked for where nobody filters by it", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["subscription.created", "subscription.renewed"], undefined, { metadata: { a: "b" } })
+    const { tenant } = yield* makeSubscriber(["subscription.created", "subscription.renewed"], undefined, {
+      metadata: { a: "b" }
+    })
     yield* subscribe(tenant, ["payment.succeeded"], undefined, { products: ["prod_1"] })
     const all = yield* subscribe(tenant, ["subscription.created", "subscription.renewed"])
     const bodies = [
@@ -118,7 +120,7 @@ onSharedService("what a notification leaves out", (it) => {
   const open = Effect.gen(function* () {
     const service = yield* TestService
     const tenant = yield* makeTenant
-    const priceId = yield* makePrice(service, { organizationId: tenant.id, key: tenant.key })
+    const priceId = yield* makePrice(service, tenant)
     const session = yield* tenant.post("/checkout/sessions", {
       mode: "payment",
       line_items: [{ price: priceId, quantity: 1 }]

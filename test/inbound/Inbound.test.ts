@@ -2,7 +2,16 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { checkoutSession, secretMark } from "../events/ProviderEvents.ts"
 import { inDatabase, onSharedService, TestService } from "../harness/TestService.ts"
-import { makeTenant, newEventId, notification, notify, setActive, signature, subscribe } from "./Notifications.ts"
+import {
+  makeSubscriber,
+  makeTenant,
+  newEventId,
+  notification,
+  notify,
+  setActive,
+  signature,
+  subscribe
+} from "./Notifications.ts"
 
 const storedOf = (providerEventId: string) =>
   Effect.flatMap(TestService, ({ sql }) =>
@@ -38,8 +47,7 @@ const tampered = (body: string) => body.replace('"amount": 1500', '"amount": 150
 
 onSharedService("the provider's entry", (it) => {
   it.effect("stores a notification once, whatever time it says, even if its copies say another one", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant)
+    const { tenant } = yield* makeSubscriber()
     const now = Math.floor(Date.now() / 1000)
     const times = [0, 1_760_000_000, now - 40 * 86_400, now, now + 40 * 86_400, 4_102_444_800]
     for (const [index, created] of times.entries()) {
@@ -136,8 +144,7 @@ onSharedService("the provider's entry", (it) => {
   })
 
   it.effect("refuses a live event under the sandbox's secret with 503, and stores nothing", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant)
+    const { tenant } = yield* makeSubscriber()
     const id = newEventId()
     expect((yield* notify(notification(tenant.accountId, { id, livemode: true }))).status).toBe(503)
     expect(yield* storedOf(id)).toMatchObject({ receipts: [], events: [], deliveries: [] })
@@ -158,8 +165,7 @@ onSharedService("the provider's entry", (it) => {
   })
 
   it.effect("keeps a type outside the catalog as ignored", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant)
+    const { tenant } = yield* makeSubscriber()
     const unknown = ["payment_intent.created", "charge.refund.updated", "toString", "constructor", "__proto__"]
     for (const type of unknown) {
       const id = newEventId()
@@ -188,8 +194,7 @@ onSharedService("the provider's entry", (it) => {
   })
 
   it.effect("takes ids that no database could look up for unknown ones", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["checkout.completed"])
+    const { tenant } = yield* makeSubscriber(["checkout.completed"])
     for (const part of [{ id: "cs_\u0000" }, { payment_link: "plink_\u0000" }, { id: "cs_\ud800" }]) {
       const id = newEventId()
       const object = { ...checkoutSession, ...part }
@@ -200,8 +205,7 @@ onSharedService("the provider's entry", (it) => {
   })
 
   it.effect("says what a session sells where this service made it, and null where not", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["checkout.completed"])
+    const { tenant } = yield* makeSubscriber(["checkout.completed"])
     yield* inDatabase`
       INSERT INTO payments.sold_items (organization_id, environment, source_id, price_ids, product_ids)
       VALUES (${tenant.id}, 'sandbox', 'cs_test_ours', ARRAY['price_1'], ARRAY['prod_1']),

@@ -3,7 +3,7 @@ import { Effect, Redacted } from "effect"
 import { escapeIdentifier } from "pg"
 import { tell } from "../harness/Connection.ts"
 import { inDatabase, onService, TestService } from "../harness/TestService.ts"
-import { makeTenant, newEventId, notification, notify, subscribe } from "./Notifications.ts"
+import { makeSubscriber, newEventId, notification, notify } from "./Notifications.ts"
 
 /** Statements of an operator who reaches the server from another database. */
 const administer = (...statements: ReadonlyArray<string>) => tell(inject("databaseAdminUrl"), ...statements)
@@ -49,8 +49,7 @@ const nothing = [{ receipts: 0, events: 0, deliveries: 0 }]
 
 onService({ roles: { api: true, worker: false } })("the provider's entry while storing fails", (it) => {
   it.effect("answers 503 with Retry-After without a database, and the provider's retry is stored once", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant)
+    const { tenant } = yield* makeSubscriber()
     const id = newEventId()
     const body = notification(tenant.accountId, { id })
     yield* Effect.scoped(
@@ -82,8 +81,7 @@ onService({ roles: { api: true, worker: false } })("the provider's entry while s
       ["an error that nobody foresaw", "P0001"]
     ] as const) {
       it.effect(`answers 503 on ${what} in ${table}, stores no part, and takes the retry`, function* () {
-        const tenant = yield* makeTenant
-        yield* subscribe(tenant)
+        const { tenant } = yield* makeSubscriber()
         const id = newEventId()
         const body = notification(tenant.accountId, { id })
         yield* Effect.scoped(

@@ -5,7 +5,7 @@ import { ServiceUnavailable, SignatureInvalid } from "../../src/platform/errors/
 import { checkoutSession, failedPaymentIntent, paymentIntent } from "../events/ProviderEvents.ts"
 import { casesOf } from "../harness/Corpus.ts"
 import { onService, TestService } from "../harness/TestService.ts"
-import { makeTenant, newEventId, notification, signature, subscribe, type Tenant } from "./Notifications.ts"
+import { makeSubscriber, makeTenant, newEventId, notification, signature, type Tenant } from "./Notifications.ts"
 
 /** A signed but malformed notification is an error in the log, thousands of times here. */
 const quietly = Logger.withMinimumLogLevel(LogLevel.None)
@@ -108,8 +108,7 @@ onService({ roles: { api: true, worker: false } })("whatever arrives at the prov
   it.effect("is stored or refused: no defect, and no receipt of what the provider did not sign", function* () {
     const { services, sql } = yield* TestService
     const { receive } = Context.get(services, Inbound)
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["payment.succeeded", "payment.failed", "checkout.completed"])
+    const { tenant } = yield* makeSubscriber(["payment.succeeded", "payment.failed", "checkout.completed"])
     const counts = { forged: 0, stored: 0, unparseable: 0 }
 
     const classify = Effect.fnUntraced(function* ({ body, header, isSigned }: Arrival) {
@@ -147,8 +146,7 @@ onService({ roles: { api: true, worker: false } })("whatever arrives at the prov
   it.effect("is stored or refused at the thin entry too, and never becomes a payment there", function* () {
     const { services, sql } = yield* TestService
     const { receiveThin } = Context.get(services, Inbound)
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["payment.succeeded", "payment.failed", "checkout.completed"])
+    const { tenant } = yield* makeSubscriber(["payment.succeeded", "payment.failed", "checkout.completed"])
     const thin = fc
       .record(
         {

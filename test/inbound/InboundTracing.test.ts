@@ -6,7 +6,7 @@ import { lineLogger } from "../../src/platform/telemetry/LogForms.ts"
 import { type LogLine, LogLines } from "../../src/platform/telemetry/LogLines.ts"
 import { TestService } from "../harness/TestService.ts"
 import { expect, layer } from "../harness/Tests.ts"
-import { anyReceipt, makeTenant, newEventId, notification, signature, subscribe } from "./Notifications.ts"
+import { anyReceipt, makeSubscriber, makeTenant, newEventId, notification, signature } from "./Notifications.ts"
 
 /** What was recorded of the requests whose callers had chosen their traces, and of all others nothing but their own. */
 const spans: Array<Tracer.Span> = []
@@ -41,8 +41,7 @@ const service = TestService.layer({ roles: { api: true, worker: false }, trusted
 /** Sends a notification with a trace of the sender's; answers the spans of that trace and what deliveries link to. */
 const notifyIn = Effect.fnUntraced(function* (traceId: string, sampled: boolean, path = "/webhooks/provider") {
   const { request, sql } = yield* TestService
-  const tenant = yield* makeTenant
-  yield* subscribe(tenant)
+  const { tenant } = yield* makeSubscriber()
   const id = newEventId()
   const body = notification(tenant.accountId, { id })
   const headers = {

@@ -9,6 +9,7 @@ import { inDatabase, onSharedService, TestService } from "../harness/TestService
 import {
   auditedReplays,
   makeNewTenant,
+  makeSubscriber,
   makeTenant,
   newEventId,
   notification,
@@ -77,8 +78,7 @@ const fields = "missing or not as expected: event.data.object.amount_received, e
 
 onSharedService("a malformed notification", (it) => {
   it.scoped("is an error in the log, counted, and on its receipt: fields, nothing of the payer's", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant)
+    const { tenant } = yield* makeSubscriber()
     const { counted, lines, receipts, receive } = yield* versionWith()
     const id = newEventId()
     const body = notification(tenant.accountId, { id, object: unknownPayment })
@@ -182,8 +182,7 @@ onSharedService("a malformed notification", (it) => {
   })
 
   it.scoped("for its account leads to the account's status once that can be read", function* () {
-    const tenant = yield* makeTenant
-    const endpoint = yield* subscribe(tenant, ["account.updated"])
+    const { tenant, ...endpoint } = yield* makeSubscriber(["account.updated"])
     const { counted, receiveThin } = yield* versionWith({ retrieveAccount: () => Effect.succeed({ id: "acct_1" }) })
     const { receipts } = yield* versionWith()
     yield* inDatabase`UPDATE payments.provider_accounts SET reported_status = '{}' WHERE account_id = ${tenant.accountId}`
@@ -230,8 +229,7 @@ onSharedService("a malformed notification", (it) => {
   ] as const
   for (const [what, type, event, object, filters, path] of filtered) {
     it.scoped(`in ${what} is delivered to those that don't filter by them, and told of if some do`, function* () {
-      const tenant = yield* makeTenant
-      const all = yield* subscribe(tenant, [event])
+      const { tenant, ...all } = yield* makeSubscriber([event])
       const { counted, lines, receipts, receive } = yield* versionWith()
       expect(yield* receive(notification(tenant.accountId, { type, object }))).toBe("delivered")
       expect([lines, counted]).toEqual([[], []])

@@ -13,6 +13,7 @@ import { inDatabase, onSharedService, TestService } from "../harness/TestService
 import {
   atEndpoints,
   makeNewTenant,
+  makeSubscriber,
   makeTenant,
   newEventId,
   notification,
@@ -76,8 +77,7 @@ const cutOff = (tenant: Tenant, id: string) =>
 
 onSharedService("while the provider is asked about a notification", (it) => {
   const setUp = Effect.gen(function* () {
-    const tenant = yield* makeTenant
-    const endpoint = yield* subscribe(tenant, ["subscription.created"], undefined, { products: ["prod_2"] })
+    const { tenant, ...endpoint } = yield* makeSubscriber(["subscription.created"], undefined, { products: ["prod_2"] })
     const id = newEventId()
     const { receiveWhile } = yield* heldBack
     return {
@@ -198,8 +198,7 @@ onSharedService("between the look-up of a payment and its storing", (it) => {
   })
 
   it.scoped("its only endpoint is deleted: the receipt says that nobody got it", function* () {
-    const tenant = yield* makeTenant
-    const endpoint = yield* subscribe(tenant)
+    const { tenant, ...endpoint } = yield* makeSubscriber()
     const { id, store } = yield* lookedUp(tenant)
     yield* atEndpoints(tenant, "DELETE", `/${endpoint.id}`)
     expect(yield* store).toEqual({ first: true, outcome: "no_subscriber", waits: false })

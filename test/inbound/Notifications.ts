@@ -63,6 +63,17 @@ export const subscribe = Effect.fnUntraced(function* (
   return { id: String(answer.json["id"]), secret: String(answer.json["signingSecret"]) }
 })
 
+/** A tenant with a destination, which is as `subscribe` registers it. */
+export const makeSubscriber = (
+  events?: ReadonlyArray<string>,
+  url?: string,
+  filters?: Readonly<Record<string, unknown>>
+) =>
+  Effect.gen(function* () {
+    const tenant = yield* makeTenant
+    return { tenant, ...(yield* subscribe(tenant, events, url, filters)) }
+  })
+
 /** Who changes what no integrator can. */
 export const operator: Author = { kind: "operator", id: "root" }
 

@@ -13,6 +13,7 @@ import {
   auditedReplays,
   disconnect,
   makeNewTenant,
+  makeSubscriber,
   makeTenant,
   newEventId,
   notification,
@@ -189,8 +190,7 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
   it.effect("that were delivered are not replayed once their deliveries are no longer kept", function* () {
     const { sql } = yield* TestService
     const { replay } = yield* receipts
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant)
+    const { tenant } = yield* makeSubscriber()
     const id = yield* paidAtProvider(tenant)
     expect(yield* outcomeOf(id)).toBe("delivered")
     // As their retention removes them, of which the provider's may be longer
@@ -219,8 +219,7 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
   it.effect("of an account linked later are replayed to its organization, and found in it", function* () {
     const { services, sql } = yield* TestService
     const { get, replay } = yield* receipts
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["payment.failed"])
+    const { tenant } = yield* makeSubscriber(["payment.failed"])
     const accounts = Context.get(services, Accounts)
     const place = { organizationId: tenant.id, environment: "sandbox" } as const
     yield* accounts.unlink(place, operator)
@@ -337,8 +336,7 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
   it.effect("that are missing of an account's status lead to a reading of it, as of now", function* () {
     const { sql } = yield* TestService
     const { replay } = yield* receipts
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant, ["account.updated"])
+    const { tenant } = yield* makeSubscriber(["account.updated"])
     const [before] = yield* sql<{ status: string }>`
         SELECT reported_status::text AS status FROM payments.provider_accounts WHERE organization_id = ${tenant.id}`
     const id = yield* updateAccount(tenant)
@@ -363,8 +361,7 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
 
   it.effect("of live events that came as the sandbox's are missing in production, and replayed there", function* () {
     const { services, sql } = yield* TestService
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant)
+    const { tenant } = yield* makeSubscriber()
     const id = yield* paidAtProvider(tenant)
     // As a live event was once stored that came under the sandbox's secret, of an account that is linked in production
     yield* loseDeliveries(sql, sql`organization_id = ${tenant.id}`)
@@ -413,8 +410,7 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
   it.effect("are not replayed where nothing may be made of them, or the provider can't be asked", function* () {
     const { sql } = yield* TestService
     const { replay } = yield* receipts
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant)
+    const { tenant } = yield* makeSubscriber()
     const refusal = (id: string) => Effect.flip(replay(receiptKey(id), operator))
     const [wrongMode, unkept] = [newEventId(), newEventId()]
     yield* accepted(notify(notification(tenant.accountId, { id: wrongMode })))

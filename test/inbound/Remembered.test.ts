@@ -11,6 +11,7 @@ import {
   anyReceipt,
   atEndpoints,
   makeNewTenant,
+  makeSubscriber,
   makeTenant,
   newEventId,
   notification,
@@ -39,8 +40,7 @@ const secretCounts = (endpointId: string) =>
 onSharedService("a payment of an account that had one just before", (it) => {
   /** A tenant with an endpoint, whose context is remembered by now. */
   const remembered = Effect.gen(function* () {
-    const tenant = yield* makeTenant
-    const endpoint = yield* subscribe(tenant)
+    const { tenant, ...endpoint } = yield* makeSubscriber()
     expect(yield* pay(tenant)).toBe("delivered")
     expect(yield* pay(tenant)).toBe("delivered")
     return { tenant, endpoint }
@@ -116,8 +116,7 @@ onSharedService("a payment of an account that had one just before", (it) => {
   it.scoped("is not looked up again, but stored by what was, and only while that is true", function* () {
     const { sql } = yield* TestService
     const receipts = yield* makeReceiptsRepo(null).pipe(Effect.provideService(SqlClient.SqlClient, sql))
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant)
+    const { tenant } = yield* makeSubscriber()
     const query = {
       environment: "sandbox",
       providerEventId: newEventId(),

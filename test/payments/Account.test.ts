@@ -26,8 +26,7 @@ onSharedService("the connected account", (it) => {
       Array.isArray(json["pending"]) ? json["pending"].map(({ amount, currency }) => ({ amount, currency })) : []
     )
     expect((yield* tenant.get("/balance")).json).toMatchObject({ object: "balance", livemode: false })
-    const owner = { organizationId: tenant.id, key: tenant.key }
-    yield* pay(service, { ...owner, priceId: yield* makePrice(service, owner) })
+    yield* pay(service, { ...tenant, priceId: yield* makePrice(service, tenant) })
     const [brl] = (yield* pending).filter(({ currency }) => currency === "brl")
     // 15.00 less the provider's fee
     expect(brl?.amount).toBeGreaterThan(1300)
@@ -70,10 +69,9 @@ onSharedService("balance transactions and payouts", (it) => {
   it.effect("are listed newest first, by type, time and payout, in pages", function* () {
     const service = yield* TestService
     const tenant = yield* newTenant
-    const owner = { organizationId: tenant.id, key: tenant.key }
-    const priceId = yield* makePrice(service, owner)
-    yield* pay(service, { ...owner, priceId })
-    yield* pay(service, { ...owner, priceId })
+    const priceId = yield* makePrice(service, tenant)
+    yield* pay(service, { ...tenant, priceId })
+    yield* pay(service, { ...tenant, priceId })
     const payout = yield* service.emulator.orderPayout({
       account: tenant.accountId,
       amount: 700,

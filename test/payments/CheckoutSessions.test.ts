@@ -10,7 +10,16 @@ import { type MovableClock, makeMovableClock } from "../harness/MovableClock.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure, refusedWith } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
-import { dataOf, newTenant, part, payAt, priceOf, soldItems, type Tenant } from "./ConnectedTenant.ts"
+import {
+  dataOf,
+  newTenant,
+  newTenantWithPrice,
+  part,
+  payAt,
+  priceOf,
+  soldItems,
+  type Tenant
+} from "./ConnectedTenant.ts"
 
 const recurring = (trial_period_days?: number) => ({
   recurring: { interval: "month", ...(trial_period_days === undefined ? {} : { trial_period_days }) }
@@ -72,8 +81,7 @@ onSharedService("checkout sessions", (it) => {
 
   it.effect("are created again under their key if the operator's pages changed after a lost answer", function* () {
     const { emulator, options } = yield* TestService
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant)
+    const { price, tenant } = yield* newTenantWithPrice()
     const account = { environment: "sandbox", accountId: tenant.accountId } as const
     const createUnder = (checkoutSuccessUrl: string) =>
       Effect.flatMap(Provider, (provider) =>
@@ -116,8 +124,7 @@ onSharedService("checkout sessions", (it) => {
   })
 
   it.effect("of a recurring price need subscriptions:write, whatever mode the caller says", function* () {
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant, recurring())
+    const { price, tenant } = yield* newTenantWithPrice(recurring())
     const oneTime = yield* priceOf(tenant)
     const key = yield* tenant.keyOf(["payments:write"])
     const send = (body: unknown, idempotencyKey: string, withKey = key) =>
@@ -146,8 +153,7 @@ onSharedService("checkout sessions", (it) => {
   })
 
   it.effect("are refused for other reasons as they are, also to those who may not sell subscriptions", function* () {
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant)
+    const { price, tenant } = yield* newTenantWithPrice()
     const key = yield* tenant.keyOf(["payments:write"])
     const body = session("payment", price, "price_unknown")
     const headers = { "idempotency-key": "unknown-price" }
@@ -230,8 +236,7 @@ onSharedService("checkout sessions", (it) => {
   it.effect(
     "are the same object wherever answered; remember and list what they sell page by page in order",
     function* () {
-      const tenant = yield* newTenant
-      const { product } = yield* priceOf(tenant)
+      const { product, tenant } = yield* newTenantWithPrice()
       const prices = yield* Effect.forEach(Array.from({ length: 12 }), (_, n) =>
         Effect.map(tenant.post("/prices", { product, currency: "brl", unit_amount: n + 100 }), idOf)
       )
@@ -257,8 +262,7 @@ onSharedService("checkout sessions", (it) => {
   )
 
   it.effect("are listed by their status, their payment and the time of their creation, page by page", function* () {
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant)
+    const { price, tenant } = yield* newTenantWithPrice()
     const make = () => Effect.map(tenant.post("/checkout/sessions", session("payment", price)), ({ json }) => json)
     const [open, paid, expired, later] = [yield* make(), yield* make(), yield* make(), yield* make()]
     yield* payAt(paid["url"])
@@ -292,8 +296,7 @@ onSharedService("checkout sessions", (it) => {
   })
 
   it.effect("expire, after which nobody can pay them; a second expiry changes nothing", function* () {
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant)
+    const { price, tenant } = yield* newTenantWithPrice()
     const made = yield* tenant.post("/checkout/sessions", session("payment", price))
     const path = `/checkout/sessions/${idOf(made)}/expire`
     const expired = yield* tenant.post(path, undefined, "let-it-expire")
@@ -310,8 +313,7 @@ onSharedService("checkout sessions", (it) => {
   })
 
   it.effect("that are paid don't expire", function* () {
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant)
+    const { price, tenant } = yield* newTenantWithPrice()
     const made = yield* tenant.post("/checkout/sessions", session("payment", price))
     yield* payAt(made.json["url"])
     const path = `/checkout/sessions/${idOf(made)}`
@@ -323,8 +325,7 @@ onSharedService("checkout sessions", (it) => {
   })
 
   it.effect("expire though the answer is lost", function* () {
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant)
+    const { price, tenant } = yield* newTenantWithPrice()
     const id = idOf(yield* tenant.post("/checkout/sessions", session("payment", price)))
     const expire = tenant.post(`/checkout/sessions/${id}/expire`, undefined, "lost-expiry")
     const fault = { fault: "lost_answer", method: "POST", path: `/v1/checkout/sessions/${id}/expire` } as const
@@ -333,8 +334,7 @@ onSharedService("checkout sessions", (it) => {
   })
 
   it.effect("of which a crash left no record have it completed from the provider, once", function* () {
-    const tenant = yield* newTenant
-    const { price, product } = yield* priceOf(tenant)
+    const { price, product, tenant } = yield* newTenantWithPrice()
     const id = idOf(yield* tenant.post("/checkout/sessions", session("payment", price)))
     yield* tenant.sql`DELETE FROM payments.sold_items WHERE source_id = ${id}`
     for (let times = 0; times < 2; times++) {
@@ -344,8 +344,7 @@ onSharedService("checkout sessions", (it) => {
   })
 
   it.effect("made elsewhere have no record, and get none", function* () {
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant)
+    const { price, tenant } = yield* newTenantWithPrice()
     const elsewhere = yield* tenant.doAtProvider("/checkout/sessions", {
       mode: "payment",
       "line_items[0][price]": price,

@@ -50,6 +50,7 @@ export const newTenant = Effect.gen(function* () {
 
   return {
     id: id satisfies OrganizationId,
+    organizationId: id,
     accountId,
     key,
     sql,
@@ -79,11 +80,26 @@ export const newTenant = Effect.gen(function* () {
 
 export type Tenant = Effect.Effect.Success<typeof newTenant>
 
+const productOf = (tenant: Tenant, name = "Coffee") => Effect.map(tenant.post("/products", { name }), idOf)
+
 export const priceOf = (tenant: Tenant, more: object = {}, name = "Coffee") =>
   Effect.gen(function* () {
-    const product = idOf(yield* tenant.post("/products", { name }))
+    const product = yield* productOf(tenant, name)
     const price = idOf(yield* tenant.post("/prices", { product, currency: "brl", unit_amount: 1500, ...more }))
     return { product, price }
+  })
+
+/** A new tenant with a product. */
+export const newTenantWithProduct = Effect.gen(function* () {
+  const tenant = yield* newTenant
+  return { tenant, product: yield* productOf(tenant) }
+})
+
+/** A new tenant with a product at a price, with these further fields. */
+export const newTenantWithPrice = (more: object = {}) =>
+  Effect.gen(function* () {
+    const tenant = yield* newTenant
+    return { tenant, ...(yield* priceOf(tenant, more)) }
   })
 
 export const payAt = (url: unknown, fields: Readonly<Record<string, string>> = {}) =>

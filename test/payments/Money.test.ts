@@ -8,9 +8,8 @@ import { dataOf, newTenant, part } from "./ConnectedTenant.ts"
 const paidTenant = Effect.gen(function* () {
   const service = yield* TestService
   const tenant = yield* newTenant
-  const owner = { organizationId: tenant.id, key: tenant.key }
-  const priceId = yield* makePrice(service, owner)
-  const sessions = [yield* pay(service, { ...owner, priceId }), yield* pay(service, { ...owner, priceId })]
+  const priceId = yield* makePrice(service, tenant)
+  const sessions = [yield* pay(service, { ...tenant, priceId }), yield* pay(service, { ...tenant, priceId })]
   return { tenant, intents: sessions.map(({ json }) => String(json["payment_intent"])) }
 })
 

@@ -4,7 +4,7 @@ import { eventually } from "../harness/Eventually.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure, refusedWith } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
-import { dataOf, newTenant, part, payAt, priceOf, soldItems } from "./ConnectedTenant.ts"
+import { dataOf, newTenant, newTenantWithPrice, part, payAt, soldItems } from "./ConnectedTenant.ts"
 
 const payThrough = (url: string) =>
   Effect.flatMap(
@@ -16,8 +16,7 @@ const monthly = { recurring: { interval: "month", trial_period_days: 14 } }
 
 onSharedService("payment links", (it) => {
   it.effect("are made with everything that they can have, and what they sell is remembered", function* () {
-    const tenant = yield* newTenant
-    const { price, product } = yield* priceOf(tenant)
+    const { price, product, tenant } = yield* newTenantWithPrice()
     const made = yield* tenant.post("/payment-links", {
       line_items: [{ price, quantity: 2, adjustable_quantity: { enabled: true, minimum: 1, maximum: 10 } }],
       allow_promotion_codes: true,
@@ -50,8 +49,7 @@ onSharedService("payment links", (it) => {
   })
 
   it.effect("remember and show all they sell, though the provider shows but ten lines with them", function* () {
-    const tenant = yield* newTenant
-    const { product } = yield* priceOf(tenant)
+    const { product, tenant } = yield* newTenantWithPrice()
     const prices = yield* Effect.forEach(Array.from({ length: 20 }), (_, n) =>
       Effect.map(tenant.post("/prices", { product, currency: "brl", unit_amount: n + 100 }), idOf)
     )
@@ -80,8 +78,7 @@ onSharedService("payment links", (it) => {
   })
 
   it.effect("have their metadata merged, and what it has become is what later payments get", function* () {
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant)
+    const { price, tenant } = yield* newTenantWithPrice()
     const made = yield* tenant.post("/payment-links", {
       line_items: [{ price, quantity: 1 }],
       metadata: { campaign: "summer", channel: "mail", region: "south" }
@@ -111,8 +108,7 @@ onSharedService("payment links", (it) => {
   })
 
   it.effect("of recurring prices hand their changed metadata to subscriptions, and keep the trial", function* () {
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant, monthly)
+    const { price, tenant } = yield* newTenantWithPrice(monthly)
     const made = yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] })
     const changed = yield* tenant.patch(`/payment-links/${idOf(made)}`, { metadata: { campaign: "summer" } })
     expect(changed.json).toMatchObject({
@@ -122,8 +118,7 @@ onSharedService("payment links", (it) => {
   })
 
   it.effect("made elsewhere keep what their payments get when their own metadata is changed", function* () {
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant)
+    const { price, tenant } = yield* newTenantWithPrice()
     const elsewhere = yield* tenant.doAtProvider("/payment_links", {
       "line_items[0][price]": price,
       "line_items[0][quantity]": "1",
@@ -142,8 +137,7 @@ onSharedService("payment links", (it) => {
     ["lost_answer", 0],
     ["lost_answer", 1]
   ] as const)("whose change meets %s after %i calls are changed as a whole by a repeat", function* ([fault, after]) {
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant)
+    const { price, tenant } = yield* newTenantWithPrice()
     const id = idOf(yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] }))
     const change = tenant.patch(`/payment-links/${id}`, { metadata: { campaign: "summer" } }, "cut-off-between")
     const cutOff = yield* tenant.during({ fault, after, method: "POST", path: `/v1/payment_links/${id}` }, change)
@@ -159,8 +153,7 @@ onSharedService("payment links", (it) => {
   })
 
   it.effect("hand on what several changes at once have made of their metadata", function* () {
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant)
+    const { price, tenant } = yield* newTenantWithPrice()
     const id = idOf(yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] }))
     const keys = ["a", "b", "c", "d"]
     yield* Effect.forEach(keys, (key) => tenant.patch(`/payment-links/${id}`, { metadata: { [key]: "1" } }), {
@@ -173,8 +166,7 @@ onSharedService("payment links", (it) => {
   })
 
   it.effect("keep all of their metadata when a change would be more than the provider takes", function* () {
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant)
+    const { price, tenant } = yield* newTenantWithPrice()
     const metadata = Object.fromEntries(Array.from({ length: 49 }, (_, n) => [`key${n}`, "1"]))
     const made = yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }], metadata })
     expect(made.status, made.text).toBe(200)
@@ -188,8 +180,7 @@ onSharedService("payment links", (it) => {
   })
 
   it.effect("of a recurring price need subscriptions:write too, and begin with its trial", function* () {
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant, monthly)
+    const { price, tenant } = yield* newTenantWithPrice(monthly)
     const body = { line_items: [{ price, quantity: 1 }], metadata: { campaign: "summer" } }
     const send = (key: string) =>
       tenant.send("POST", "/payment-links", { key, body, headers: { "idempotency-key": "recurring-link" } })
@@ -203,8 +194,7 @@ onSharedService("payment links", (it) => {
   })
 
   it.effect("of a recurring price are opened only with subscriptions:write, and closed without it", function* () {
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant, monthly)
+    const { price, tenant } = yield* newTenantWithPrice(monthly)
     const id = idOf(yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] }))
     const key = yield* tenant.keyOf(["payments:write"])
     const change = (body: unknown, by = key) => tenant.send("PATCH", `/payment-links/${id}`, { key: by, body })
@@ -221,8 +211,7 @@ onSharedService("payment links", (it) => {
   })
 
   it.effect("are closed and opened again, with or without an idempotency key", function* () {
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant)
+    const { price, tenant } = yield* newTenantWithPrice()
     const id = idOf(yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] }))
     const closed = yield* tenant.send("PATCH", `/payment-links/${id}`, { body: { active: false } })
     expect(closed.json).toMatchObject({ id, active: false })
@@ -233,8 +222,7 @@ onSharedService("payment links", (it) => {
   })
 
   it.effect("are made once though the answer is lost, with the record of what they sell", function* () {
-    const tenant = yield* newTenant
-    const { price, product } = yield* priceOf(tenant)
+    const { price, product, tenant } = yield* newTenantWithPrice()
     const create = tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] }, "lost-link")
     const fault = { fault: "lost_answer", method: "POST", path: "/v1/payment_links" } as const
     expectFailure(yield* tenant.during(fault, create), { status: 502, code: "provider_unavailable" })
@@ -245,8 +233,7 @@ onSharedService("payment links", (it) => {
   })
 
   it.effect("list in pages, each with its items", function* () {
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant)
+    const { price, tenant } = yield* newTenantWithPrice()
     const ids = []
     for (const quantity of [1, 2, 3]) {
       ids.unshift(idOf(yield* tenant.post("/payment-links", { line_items: [{ price, quantity }] })))
@@ -261,8 +248,7 @@ onSharedService("payment links", (it) => {
   })
 
   it.effect("are told apart in the events of their sessions by what they sell, and by their metadata", function* () {
-    const tenant = yield* newTenant
-    const { price, product } = yield* priceOf(tenant)
+    const { price, product, tenant } = yield* newTenantWithPrice()
     const link = yield* tenant.post("/payment-links", {
       line_items: [{ price, quantity: 2 }],
       metadata: { campaign: "summer" }

@@ -12,9 +12,8 @@ const address = "payer@example.com"
 const knownTenant = Effect.gen(function* () {
   const service = yield* TestService
   const tenant = yield* newTenant
-  const owner = { organizationId: tenant.id, key: tenant.key }
-  const priceId = yield* makePrice(service, owner, { recurring: { interval: "month" } })
-  const { json } = yield* pay(service, { ...owner, priceId }, "subscription")
+  const priceId = yield* makePrice(service, tenant, { recurring: { interval: "month" } })
+  const { json } = yield* pay(service, { ...tenant, priceId }, "subscription")
   const { object: dispute } = yield* service.emulator.trigger({
     type: "charge.dispute.created",
     account: tenant.accountId
@@ -92,7 +91,7 @@ onSharedService("disputes", (it) => {
 const paidTenant = Effect.gen(function* () {
   const service = yield* TestService
   const tenant = yield* newTenant
-  const price = yield* makePrice(service, { organizationId: tenant.id, key: tenant.key })
+  const price = yield* makePrice(service, tenant)
   const created = yield* tenant.post("/checkout/sessions", {
     mode: "payment",
     line_items: [{ price, quantity: 1 }],

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { onSharedService } from "../harness/TestService.ts"
 import { expectFailure, refusedWith } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
-import { dataOf, newTenant, part } from "./ConnectedTenant.ts"
+import { dataOf, newTenant, newTenantWithProduct, part } from "./ConnectedTenant.ts"
 
 const tiers = [
   { up_to: 10, unit_amount: 500, flat_amount: 100 },
@@ -25,8 +25,7 @@ onSharedService("prices", (it) => {
       "end in 00"
     ]
   ] as const)("in %s end in zeros, as the refusal says", function* ([currency, broken, whole, fields, reason]) {
-    const tenant = yield* newTenant
-    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const { product, tenant } = yield* newTenantWithProduct
     const refusal = yield* tenant.post("/prices", { product, currency, ...broken })
     expectFailure(refusal, { status: 422, code: "provider_invalid_request_error", fields })
     expect(refusal.json["error"]).toContain(reason)
@@ -99,8 +98,7 @@ onSharedService("prices", (it) => {
       { nickname: "Basic", lookup_key: "basic", tax_behavior: "exclusive", metadata: { plan: "b" } }
     ]
   ] as const)("are made with %s", function* ([, body, expected]) {
-    const tenant = yield* newTenant
-    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const { product, tenant } = yield* newTenantWithProduct
     const made = yield* tenant.post("/prices", { product, currency: "brl", ...body })
     expect(made.status, made.text).toBe(200)
     expect(made.json).toMatchObject({ product, currency: "brl", ...expected })
@@ -211,8 +209,7 @@ onSharedService("prices", (it) => {
   })
 
   it.effect("list in pages, by product and by whether they are active", function* () {
-    const tenant = yield* newTenant
-    const coffee = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const { product: coffee, tenant } = yield* newTenantWithProduct
     const tea = idOf(yield* tenant.post("/products", { name: "Tea" }))
     const ids = []
     for (const product of [coffee, tea, coffee]) {
@@ -294,8 +291,7 @@ onSharedService("prices", (it) => {
   })
 
   it.effect("take 25 tiers and three years", function* () {
-    const tenant = yield* newTenant
-    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const { product, tenant } = yield* newTenantWithProduct
     const many = [...Array.from({ length: 24 }, (_, n) => ({ up_to: n + 1, unit_amount: 5 })), last]
     for (const [interval, interval_count] of Object.entries({ day: 1_095, week: 156, month: 36, year: 3 })) {
       const made = yield* tenant.post("/prices", {

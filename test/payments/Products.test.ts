@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { onSharedService } from "../harness/TestService.ts"
 import { expectFailure, refusedWith } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
-import { dataOf, newTenant, part, type Tenant } from "./ConnectedTenant.ts"
+import { dataOf, newTenant, newTenantWithProduct, part, type Tenant } from "./ConnectedTenant.ts"
 
 const pricesOf = (tenant: Tenant) =>
   Effect.map(tenant.atProvider("/prices?limit=100"), (list) =>
@@ -146,8 +146,7 @@ onSharedService("products", (it) => {
   })
 
   it.effect("need an idempotency key for a new default price, and for nothing else", function* () {
-    const tenant = yield* newTenant
-    const id = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const { product: id, tenant } = yield* newTenantWithProduct
     expectFailure(
       yield* tenant.send("PATCH", `/products/${id}`, { body: newPrice }),
       refusedWith(422, "validation_failed", ["idempotency-key"])
@@ -162,8 +161,7 @@ onSharedService("products", (it) => {
     ["lost_answer", "/v1/prices"],
     ["lost_answer", "/v1/products/*"]
   ] as const)("have one new default price after %s on %s and a repeat", function* ([fault, path]) {
-    const tenant = yield* newTenant
-    const id = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const { product: id, tenant } = yield* newTenantWithProduct
     const replace = tenant.patch(`/products/${id}`, newPrice, "cut-off-between")
     const cutOff = yield* tenant.during({ fault, method: "POST", path }, replace)
     expectFailure(cutOff, { status: 502, code: "provider_unavailable" })
@@ -186,8 +184,7 @@ onSharedService("products", (it) => {
   })
 
   it.effect("have refusals of their new price named after the caller's field", function* () {
-    const tenant = yield* newTenant
-    const id = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const { product: id, tenant } = yield* newTenantWithProduct
     const unknownCurrency = { default_price_data: { currency: "xzq", unit_amount: 5 } }
     const refusal = { status: 422, code: "provider_invalid_request_error", fields: ["default_price_data.currency"] }
     expectFailure(yield* tenant.patch(`/products/${id}`, unknownCurrency), refusal)

@@ -5,7 +5,7 @@ import { keysOf } from "../../src/payments/ProviderCall.ts"
 import { onSharedService } from "../harness/TestService.ts"
 import { expectFailure, refusedWith } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
-import { dataOf, newTenant, part, type Tenant } from "./ConnectedTenant.ts"
+import { dataOf, newTenant, newTenantWithProduct, part, type Tenant } from "./ConnectedTenant.ts"
 
 const quarterOff = { code: "SUMMER25", discount: { percent_off: 25 }, duration: "once" }
 
@@ -21,8 +21,7 @@ const duplicate = { status: 422, code: "provider_resource_already_exists", field
 
 onSharedService("promotion codes", (it) => {
   it.effect("are made with their coupon in one step, which the answer shows", function* () {
-    const tenant = yield* newTenant
-    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const { product, tenant } = yield* newTenantWithProduct
     const made = yield* tenant.post("/promotion-codes", {
       code: "Beans10",
       discount: { amount_off: 1000, currency: "brl" },
@@ -120,8 +119,7 @@ onSharedService("promotion codes", (it) => {
   })
 
   it.effect("are refused by the provider under the caller's own names, and leave no coupon behind", function* () {
-    const tenant = yield* newTenant
-    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const { product, tenant } = yield* newTenantWithProduct
     const expired = { ...quarterOff, expires_at: 1_000_000_000 }
     const refusal = { status: 422, code: "provider_invalid_request_error", fields: ["expires_at"] }
     expectFailure(yield* tenant.post("/promotion-codes", expired, "expired-code"), refusal)

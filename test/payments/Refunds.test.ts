@@ -11,9 +11,8 @@ import { dataOf, newTenant } from "./ConnectedTenant.ts"
 const paidTenant = Effect.gen(function* () {
   const service = yield* TestService
   const tenant = yield* newTenant
-  const owner = { organizationId: tenant.id, key: tenant.key }
-  const priceId = yield* makePrice(service, owner)
-  const payment = Effect.map(pay(service, { ...owner, priceId }), ({ json }) => String(json["payment_intent"]))
+  const priceId = yield* makePrice(service, tenant)
+  const payment = Effect.map(pay(service, { ...tenant, priceId }), ({ json }) => String(json["payment_intent"]))
   const payment_intent = yield* payment
   const charge = String((yield* tenant.get(`/payment-intents/${payment_intent}`)).json["latest_charge"])
   const refunds = Effect.map(tenant.atProvider("/refunds?limit=100"), dataOf)
@@ -115,9 +114,8 @@ onSharedService("a refund", (it) => {
   it.effect("pays back more than eight digits where the currency has them", function* () {
     const service = yield* TestService
     const tenant = yield* newTenant
-    const owner = { organizationId: tenant.id, key: tenant.key }
-    const priceId = yield* makePrice(service, owner, { currency: "idr", unit_amount: 150_000_000 })
-    const { json } = yield* pay(service, { ...owner, priceId })
+    const priceId = yield* makePrice(service, tenant, { currency: "idr", unit_amount: 150_000_000 })
+    const { json } = yield* pay(service, { ...tenant, priceId })
     expect(json).toMatchObject({ currency: "idr", amount_total: 150_000_000 })
     const refund = yield* tenant.post("/refunds", { payment_intent: json["payment_intent"], amount: 120_000_000 })
     expect(refund.json, refund.text).toMatchObject({ amount: 120_000_000, currency: "idr" })

@@ -6,7 +6,7 @@ import { makeMoney } from "../surface/http/Payments.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
 import { overHttp } from "../surface/mcp/McpClient.ts"
-import { dataOf, newTenant, type Tenant } from "./ConnectedTenant.ts"
+import { dataOf, newTenant, newTenantWithProduct, type Tenant } from "./ConnectedTenant.ts"
 
 const isReplay = ({ headers }: Answer) => headers.get("idempotent-replayed") === "true"
 
@@ -21,7 +21,7 @@ const writesOf = (tenant: Tenant) =>
       Effect.map(tenant.post("/prices", { product, currency: "brl", unit_amount: 1500, ...more }), idOf)
     const priceId = yield* newPrice()
     const monthly = yield* newPrice({ recurring: { interval: "month" } })
-    const money = yield* makeMoney(service, { organizationId: tenant.id, key: tenant.key, priceId })
+    const money = yield* makeMoney(service, { ...tenant, priceId })
     const code = { discount: { percent_off: 5 }, duration: "once" }
     const promotionCode = idOf(yield* tenant.post("/promotion-codes", { ...code, code: "FIRST" }))
     const lines = (price: string) => ({ line_items: [{ price, quantity: 1 }] })
@@ -113,8 +113,7 @@ onSharedService("a repeat of a write", (it) => {
 
   it.scoped("without a key is made again, keeps nothing of its answer, and is on record", function* () {
     const { baseUrl } = yield* TestService
-    const tenant = yield* newTenant
-    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const { product, tenant } = yield* newTenantWithProduct
     const keys = tenant.sql`
         SELECT key FROM payments.idempotency_keys WHERE organization_id = ${tenant.id} AND environment = 'sandbox'`
     const before = yield* keys
@@ -150,8 +149,7 @@ onSharedService("a repeat of a write", (it) => {
   })
 
   it.effect("that the provider refused is made under its key, corrected or once the cause is gone", function* () {
-    const tenant = yield* newTenant
-    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const { product, tenant } = yield* newTenantWithProduct
     const price = idOf(yield* tenant.post("/prices", { product, currency: "brl", unit_amount: 1500 }))
     const body = { mode: "payment", line_items: [{ price, quantity: 1 }] }
     yield* tenant.doAtProvider(`/prices/${price}`, { active: "false" })

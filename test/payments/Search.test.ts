@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { eventuallyDone } from "../harness/Eventually.ts"
 import { onSharedService } from "../harness/TestService.ts"
-import { dataOf, newTenant, part, payAt, priceOf, type Tenant } from "./ConnectedTenant.ts"
+import { dataOf, newTenant, newTenantWithPrice, part, payAt, priceOf, type Tenant } from "./ConnectedTenant.ts"
 
 const search = (tenant: Tenant, body: unknown, key = tenant.key) => tenant.send("POST", "/search", { key, body })
 
@@ -67,8 +67,7 @@ onSharedService("a search", (it) => {
   })
 
   it.effect("finds payments by their amount, with what they sold, also by a payment link", function* () {
-    const tenant = yield* newTenant
-    const { price } = yield* priceOf(tenant)
+    const { price, tenant } = yield* newTenantWithPrice()
     const link = yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 3 }] })
     const opened = yield* Effect.promise(() => fetch(String(link.json["url"]), { redirect: "manual" }))
     yield* payAt(opened.headers.get("location"))

@@ -7,14 +7,13 @@ import { subscribe, typesTo } from "../inbound/Notifications.ts"
 import { makePrice, pay } from "../surface/http/Payments.ts"
 import { expectFailure, refusedWith } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
-import { dataOf, type Json, newTenant, part, payAt } from "./ConnectedTenant.ts"
+import { dataOf, type Json, newTenant, newTenantWithProduct, part, payAt } from "./ConnectedTenant.ts"
 
 const subscribedTenant = Effect.gen(function* () {
   const service = yield* TestService
   const tenant = yield* newTenant
-  const owner = { organizationId: tenant.id, key: tenant.key }
-  const priceId = yield* makePrice(service, owner, { recurring: { interval: "month" } })
-  const { json } = yield* pay(service, { ...owner, priceId }, "subscription")
+  const priceId = yield* makePrice(service, tenant, { recurring: { interval: "month" } })
+  const { json } = yield* pay(service, { ...tenant, priceId }, "subscription")
   const id = String(json["subscription"])
   const cancel = (key: string = randomUUID(), of = id) =>
     tenant.send("POST", `/subscriptions/${of}/cancel`, { headers: { "idempotency-key": key } })
@@ -28,8 +27,7 @@ const subscribedTenant = Effect.gen(function* () {
 
 onSharedService("subscriptions", (it) => {
   it.effect("have all of their items wherever they are answered, of which the provider shows ten", function* () {
-    const tenant = yield* newTenant
-    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const { product, tenant } = yield* newTenantWithProduct
     const prices = yield* Effect.forEach(Array.from({ length: 12 }), (_, index) =>
       Effect.map(
         tenant.post("/prices", {

@@ -5,7 +5,7 @@ import { operationKey } from "../../src/surface/contract/Operations.ts"
 import { onSharedService } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import { idOf, samples, type Things } from "../surface/http/Samples.ts"
-import { newTenant } from "./ConnectedTenant.ts"
+import { newTenant, newTenantWithProduct } from "./ConnectedTenant.ts"
 
 const P = "/v2/organizations/:organizationId/provider"
 
@@ -31,8 +31,7 @@ onSharedService("an id that the provider does not know", (it) => {
   })
 
   it.effect("is named where the body or the query has it", function* () {
-    const tenant = yield* newTenant
-    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const { product, tenant } = yield* newTenantWithProduct
     const price = idOf(yield* tenant.post("/prices", { product, currency: "brl", unit_amount: 5 }))
     const lines = { line_items: [price, nothing].map((id) => ({ price: id, quantity: 1 })) }
     const amount = { currency: "brl", unit_amount: 5 }

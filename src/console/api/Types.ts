@@ -23,7 +23,7 @@ export type GroupName = HttpApiGroup.HttpApiGroup.Name<Groups>
 export type OperationName<G extends GroupName> = HttpApiEndpoint.HttpApiEndpoint.Name<EndpointsOf<G>>
 
 /** The JSON form of a value of the contract: times, branded ids and secrets become strings. */
-export type Json<T> = unknown extends T
+type Json<T> = unknown extends T
   ? T
   : T extends Date
     ? string

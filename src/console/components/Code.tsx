@@ -20,15 +20,13 @@ export const Code = (props: {
   </div>
 )
 
-export const JsonView = ({ label = "JSON", value }: { readonly value: unknown; readonly label?: string }) => (
-  <Code text={JSON.stringify(value, null, 2) ?? "undefined"} language="json" label={label} />
+export const JsonView = ({ value }: { readonly value: unknown }) => (
+  <Code text={JSON.stringify(value, null, 2) ?? "undefined"} language="json" label="JSON" />
 )
-
-const shownSecret = "secret"
 
 /** A secret that is shown only once: whole, on one selectable line, with a copy button. */
 export const Secret = ({ copyLabel, value }: { readonly value: string; readonly copyLabel: string }) => (
-  <div class={shownSecret}>
+  <div class="secret">
     <code>{value}</code>
     <Copy text={value} label={copyLabel} />
   </div>

@@ -46,8 +46,7 @@ export const Modal = ({
 export const Dialog = (props: {
   readonly title: string
   readonly onClose: () => void
-  readonly footer?: ComponentChildren
-  /** Stays open on a click outside and on Escape, for content that is shown only once. */
+  /** For content that is shown only once: only its button at the bottom closes the dialog, no click outside, no Escape. */
   readonly keep?: boolean
   readonly children?: ComponentChildren
 }) => {
@@ -69,7 +68,13 @@ export const Dialog = (props: {
         <div class="dialog-body" ref={body}>
           {props.children}
         </div>
-        {props.footer === undefined ? null : <footer class="dialog-footer">{props.footer}</footer>}
+        {props.keep === true ? (
+          <footer class="dialog-footer">
+            <Button kind="primary" onClick={props.onClose}>
+              I have stored it
+            </Button>
+          </footer>
+        ) : null}
       </div>
     </Modal>
   )
@@ -142,8 +147,10 @@ export const ConfirmButton = <A,>({
   onDone,
   small = false,
   ...confirmation
-}: Confirmation & {
+}: Omit<Confirmation, "confirmLabel"> & {
   readonly button: string
+  /** The label of the button that confirms; default: the same. */
+  readonly confirmLabel?: string
   /** For a button whose text alone is unclear. */
   readonly label?: string
   readonly kind?: ButtonKind
@@ -165,7 +172,9 @@ export const ConfirmButton = <A,>({
       <Button kind={kind} small={small} label={label} onClick={ask}>
         {button}
       </Button>
-      {isAsked ? <Confirm {...confirmation} submission={submission} onClose={() => setAsked(false)} /> : null}
+      {isAsked ? (
+        <Confirm confirmLabel={button} {...confirmation} submission={submission} onClose={() => setAsked(false)} />
+      ) : null}
     </>
   )
 }

@@ -4,7 +4,7 @@ import { Button } from "./Button.tsx"
 import { inWords } from "./forms/Reasons.ts"
 import { Icon } from "./Icon.tsx"
 
-export type NoticeTone = "info" | "warning" | "problem" | "ok"
+type NoticeTone = "info" | "warning" | "problem" | "ok"
 
 export const Notice = (props: {
   readonly tone: NoticeTone

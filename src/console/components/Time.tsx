@@ -3,26 +3,10 @@ import { useEffect, useState } from "preact/hooks"
 /** Times in the reader's zone, with UTC on hover and for screen readers. */
 
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" })
-const localShort = new Intl.DateTimeFormat(undefined, {
-  month: "short",
-  day: "numeric",
-  hour: "2-digit",
-  minute: "2-digit"
-})
-const localLong = new Intl.DateTimeFormat(undefined, {
-  year: "numeric",
-  month: "short",
-  day: "numeric",
-  hour: "2-digit",
-  minute: "2-digit"
-})
-const localExact = new Intl.DateTimeFormat(undefined, {
-  month: "short",
-  day: "numeric",
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit"
-})
+const toTheMinute = { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" } as const
+const localShort = new Intl.DateTimeFormat(undefined, toTheMinute)
+const localLong = new Intl.DateTimeFormat(undefined, { ...toTheMinute, year: "numeric" })
+const localExact = new Intl.DateTimeFormat(undefined, { ...toTheMinute, second: "2-digit" })
 
 const withSeconds = (at: Date, now: Date): string =>
   (at.getFullYear() === now.getFullYear() ? localExact : local).format(at)
@@ -37,13 +21,11 @@ const steps: ReadonlyArray<readonly [unit: Intl.RelativeTimeFormatUnit, seconds:
 ]
 
 /** A time relative to another one, such as `2 minutes ago`. */
-export const relativeTime = (at: Date, now: Date): string => {
+const relativeTime = (at: Date, now: Date): string => {
   const seconds = Math.round((at.getTime() - now.getTime()) / 1000)
   const [unit, size] = steps.find(([, size]) => Math.abs(seconds) >= size) ?? ["second", 1]
   return relativeFormat.format(Math.trunc(seconds / size), unit)
 }
-
-export const toDate = (at: string | number): Date => new Date(typeof at === "number" ? at * 1000 : at)
 
 /** The time in UTC, such as `2026-01-31 09:30:00 UTC`. */
 export const inUtc = (at: Date): string => `${at.toISOString().slice(0, 19).replace("T", " ")} UTC`
@@ -67,7 +49,7 @@ export const Time = (props: {
 }) => {
   const now = useNow(props.relative === true)
   if (props.at === null || props.at === undefined) return <span class="quiet">–</span>
-  const at = toDate(props.at)
+  const at = new Date(typeof props.at === "number" ? props.at * 1000 : props.at)
   if (Number.isNaN(at.getTime())) return <span class="quiet">–</span>
   const short = at.getFullYear() === now.getFullYear() ? localShort : localLong
   const text =

@@ -71,13 +71,13 @@ const AccountLinks = ({ onNavigate }: { readonly onNavigate: () => void }) => {
   )
 }
 
-export const AccountMenu = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
+export const AccountMenu = ({ onNavigate }: { readonly onNavigate: () => void }) => {
   const { organization, person } = useSession()
   const { button, frame, isOpen, setOpen } = usePanel()
   const id = useId()
   const navigated = () => {
     setOpen(false)
-    onNavigate?.()
+    onNavigate()
   }
   return (
     <div class="account-menu" {...frame}>

@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
 import { Link, useLocation } from "wouter-preact"
 import type { OperationKey } from "../api/Call.ts"
+import { capitalized } from "../api/Reading.ts"
 import { isSupported } from "../api/Supported.ts"
 import { Modal } from "../components/Dialog.tsx"
 import { Icon, type IconName } from "../components/Icon.tsx"
@@ -74,7 +75,7 @@ const groups: ReadonlyArray<{ readonly label: string; readonly entries: Readonly
   }
 ]
 
-const Navigation = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
+const Navigation = ({ onNavigate }: { readonly onNavigate: () => void }) => {
   const { can, path } = useWorkspace()
   const [location] = useLocation()
   const isOpen = (href: string, entry: Entry) =>
@@ -94,11 +95,7 @@ const Navigation = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
                 const href = path(entry.path)
                 return (
                   <li key={entry.path}>
-                    <Link
-                      href={href}
-                      aria-current={isOpen(href, entry) ? "page" : undefined}
-                      {...(onNavigate === undefined ? {} : { onClick: onNavigate })}
-                    >
+                    <Link href={href} aria-current={isOpen(href, entry) ? "page" : undefined} onClick={onNavigate}>
                       <Icon name={entry.icon} />
                       {entry.label}
                     </Link>
@@ -113,7 +110,7 @@ const Navigation = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
 }
 
 /** The search field of all pages: opens an id's page at once, and the results of anything else. */
-const SearchField = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
+const SearchField = ({ onNavigate }: { readonly onNavigate: () => void }) => {
   const { can, path } = useWorkspace()
   const [location, navigate] = useLocation()
   const [text, setText] = useState("")
@@ -128,7 +125,7 @@ const SearchField = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
     const page = pageOf(search)
     if (page === undefined) navigate(path("/search"), { state: { search } })
     else navigate(path(page))
-    onNavigate?.()
+    onNavigate()
   }
   return (
     <search>
@@ -147,15 +144,13 @@ const SearchField = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
   )
 }
 
-const environmentNames = { sandbox: "Sandbox", production: "Production" } as const
-
 /** The list page of the same kind in another workspace, where this workspace's objects do not exist. */
 const sameKind = (path: string): string => {
   const [, , kind = ""] = path.split("/")
   return kind === "" ? "" : `/${kind}`
 }
 
-const WorkspaceSwitch = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
+const WorkspaceSwitch = ({ onNavigate }: { readonly onNavigate: () => void }) => {
   const { workspaces } = useSession()
   const { environment } = useWorkspace()
   const [location] = useLocation()
@@ -168,10 +163,10 @@ const WorkspaceSwitch = ({ onNavigate }: { readonly onNavigate?: () => void }) =
               href={`/${workspace.environment}${sameKind(location)}`}
               className={`workspace workspace-${workspace.environment}`}
               aria-current={workspace.environment === environment ? "true" : undefined}
-              {...(onNavigate === undefined ? {} : { onClick: onNavigate })}
+              onClick={onNavigate}
             >
               <span class="workspace-dot" aria-hidden="true" />
-              {environmentNames[workspace.environment]}
+              {capitalized(workspace.environment)}
             </Link>
           </li>
         ))}
@@ -180,9 +175,8 @@ const WorkspaceSwitch = ({ onNavigate }: { readonly onNavigate?: () => void }) =
   )
 }
 
-const Side = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
+const Side = ({ onNavigate }: { readonly onNavigate: () => void }) => {
   const { organization } = useSession()
-  const passed = onNavigate === undefined ? {} : { onNavigate }
   return (
     <>
       <div class="side-head">
@@ -190,11 +184,11 @@ const Side = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
         <p class="side-organization" title={organization.name}>
           {organization.name}
         </p>
-        <WorkspaceSwitch {...passed} />
-        <SearchField {...passed} />
+        <WorkspaceSwitch onNavigate={onNavigate} />
+        <SearchField onNavigate={onNavigate} />
       </div>
-      <Navigation {...passed} />
-      <AccountMenu {...passed} />
+      <Navigation onNavigate={onNavigate} />
+      <AccountMenu onNavigate={onNavigate} />
     </>
   )
 }
@@ -220,6 +214,7 @@ const SandboxBand = () => (
 export const Shell = ({ children }: { readonly children: ComponentChildren }) => {
   const { environment } = useWorkspace()
   const [drawer, setDrawer] = useState(false)
+  const close = () => setDrawer(false)
   const main = useRef<HTMLElement>(null)
   return (
     <div class={`shell shell-${environment}`}>
@@ -249,9 +244,9 @@ export const Shell = ({ children }: { readonly children: ComponentChildren }) =>
         </div>
       </header>
       <aside class="side" aria-label="Workspace and pages">
-        <Side />
+        <Side onNavigate={close} />
       </aside>
-      {drawer ? <Drawer onClose={() => setDrawer(false)} /> : null}
+      {drawer ? <Drawer onClose={close} /> : null}
       <main class="main" id="main" ref={main} tabIndex={-1}>
         {children}
       </main>

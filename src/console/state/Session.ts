@@ -12,7 +12,7 @@ export type Organization = NonNullable<Session["organization"]>
 export type Environment = Session["environment"]
 
 /** The state of the session. `ended` distinguishes a session that has just ended from none at all. */
-export type SessionState =
+type SessionState =
   | { readonly kind: "loading" }
   | { readonly kind: "unreachable"; readonly error: ApiError }
   | { readonly kind: "signedOut"; readonly ended: boolean }

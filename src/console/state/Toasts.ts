@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals"
 
-export interface ToastShown {
+interface ToastShown {
   readonly id: number
   readonly message: string
   readonly tone: "ok" | "problem"

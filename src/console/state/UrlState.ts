@@ -23,9 +23,14 @@ export const useUrlState = <K extends string>(
   return [state, change]
 }
 
-/** The same for filters: `onClear` empties them all, and is undefined while none is set. */
+/** The same for filters: `field` binds one to its field, `onClear` empties them all and is undefined while none is set. */
 export const useUrlFilters = <K extends string>(...names: ReadonlyArray<K>) => {
   const [filters, change] = useUrlState(...names)
   const clear = () => change(Object.fromEntries(names.map((name) => [name, ""])) as Record<K, string>)
-  return { filters, change, onClear: names.every((name) => filters[name] === "") ? undefined : clear }
+  const field = (name: K) => ({
+    name,
+    value: filters[name],
+    onChange: (value: string) => change({ [name]: value } as Partial<Record<K, string>>)
+  })
+  return { filters, field, onClear: names.every((name) => filters[name] === "") ? undefined : clear }
 }

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
-import { Console, Effect } from "effect"
+import { Effect } from "effect"
 import { v7 } from "uuid"
 import { type Bench, figuresOfCases, inRounds, ratioToFirst } from "../Bench.ts"
 import { type Database, makeEndpoint, startDatabase, startService } from "../deliveries/Bed.ts"
@@ -129,7 +129,6 @@ export const apiBench: Bench = {
   name: "api",
   about: "an authenticated read, against a bare server that does the same look-up and read",
   run: Effect.gen(function* () {
-    yield* Console.error("Starting the service and the bare servers…")
     const database = yield* startDatabase
     const service = yield* startApi(database)
     const { keys, paths } = yield* seed(database, service)

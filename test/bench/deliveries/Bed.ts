@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { connect } from "node:net"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
-import { Effect, Redacted } from "effect"
+import { Console, Effect, Redacted } from "effect"
 import { secretContext } from "../../../src/engine/attempts/Signing.ts"
 import { Cipher } from "../../../src/platform/kit/crypto/Cipher.ts"
 import { OrganizationId } from "../../../src/platform/kit/Ids.ts"
@@ -150,7 +150,10 @@ export const copyDatabase = Effect.fnUntraced(function* (database: Database, nam
 })
 
 /** The same in a directory of its own. */
-export const startDatabase = Effect.flatMap(temporaryDirectory, startDatabaseIn)
+export const startDatabase = Effect.zipRight(
+  Console.error("Starting the database…"),
+  Effect.flatMap(temporaryDirectory, startDatabaseIn)
+)
 
 export type Database = Effect.Effect.Success<typeof startDatabase>
 

@@ -98,7 +98,6 @@ export const deliveriesBench: Bench = {
   name: "deliveries",
   about: "a backlog delivered, against raw POSTs and against the queue alone",
   run: Effect.gen(function* () {
-    yield* Console.error("Starting the database and the receiver…")
     const database = yield* startDatabase
     const receiver = yield* startReceiver(endpointCount)
     const endpoints = yield* makeEndpoints(database, receiver.urls)

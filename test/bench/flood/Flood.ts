@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { setTimeout as sleep } from "node:timers/promises"
-import { Console, Effect } from "effect"
+import { Effect } from "effect"
 import { measure, seed, startApi } from "../api/Api.ts"
 import { firstLine, startScript } from "../api/Processes.ts"
 import { type Bench, figuresOfCases, inRounds, ratioToFirst } from "../Bench.ts"
@@ -26,7 +26,6 @@ export const floodBench: Bench = {
   name: "flood",
   about: "good keys beside 64 connections with a made-up key, and with one whose limit is used up",
   run: Effect.gen(function* () {
-    yield* Console.error("Starting the service…")
     const database = yield* startDatabase
     const service = yield* startApi(database)
     const { keys, paths } = yield* seed(database, service)

@@ -35,7 +35,6 @@ export const growthBench: Bench = {
   name: "growth",
   about: "claims and inserts with 10 thousand to 10 million waiting, and with 10 million finished",
   run: Effect.gen(function* () {
-    yield* Console.error("Starting the database…")
     const own = yield* startDatabase
     const endpoints = yield* makeEndpoints(
       own,

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from "node:crypto"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
-import { Console, Effect } from "effect"
+import { Effect } from "effect"
 import { BenchFailed, load, localOf, startServer } from "../api/Processes.ts"
 import { type Bench, figuresOfCases, inRounds, ratioToFirst } from "../Bench.ts"
 import {
@@ -139,7 +139,6 @@ export const inboundBench: Bench = {
   name: "inbound",
   about: "notifications verified and stored with three deliveries each, against the least inserts of the same rows",
   run: Effect.gen(function* () {
-    yield* Console.error("Starting the service and the bare server…")
     const database = yield* startDatabase
     const api = yield* startApi(database)
     const seeded = yield* linkAccount(database, api.organizationId, endpoints)

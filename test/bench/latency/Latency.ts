@@ -20,7 +20,6 @@ export const latencyBench: Bench = {
   name: "latency",
   about: "from the provider's 200 to the consumer, at 10, 200 and 1,000 events per second, and what an event costs",
   run: Effect.gen(function* () {
-    yield* Console.error("Starting the database and the service…")
     const database = yield* startDatabase
     const { pid } = yield* startService(database, "all")
     const { load } = yield* notified(database, 1)

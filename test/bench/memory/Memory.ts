@@ -87,7 +87,6 @@ export const memoryBench: Bench = {
       yield* load(busy)
       return [started, yield* rested(pid)]
     }).pipe(Effect.scoped)
-    yield* Console.error("Starting the database and the receiver, filling the queue…")
     const database = yield* startDatabase
     const receiver = yield* startReceiver(64)
     const endpoints = yield* makeEndpoints(database, receiver.urls)

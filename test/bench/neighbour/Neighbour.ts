@@ -86,7 +86,6 @@ export const neighbourBench: Bench = {
   name: "neighbour",
   about: "50 healthy endpoints at 200 events per second, beside 1, 32 and 500 that hang, 32 that flood, and raw POSTs",
   run: Effect.gen(function* () {
-    yield* Console.error("Starting the database and the receiver…")
     const database = yield* startDatabase
     const [mostHanging, mostFlooding] = [mostOf(true), mostOf(false)]
     const receiver = yield* startReceiver(healthyCount)

@@ -90,7 +90,6 @@ export const scaleBench: Bench = {
   name: "scale",
   about: "what 1 and 2 API processes do on one database, and what that costs it",
   run: Effect.gen(function* () {
-    yield* Console.error("Starting the database…")
     const database = yield* startDatabase
     yield* linkAccount(database, yield* makeOrganization(database), endpointsOfAccount)
     const results = yield* inRounds(rounds, (round) =>

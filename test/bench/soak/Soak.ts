@@ -137,7 +137,6 @@ export const soakBench: Bench = {
   name: "soak",
   about: `${minutes} minutes of notifications with deliveries, vacuum, retention and long transactions`,
   run: Effect.gen(function* () {
-    yield* Console.error("Starting the database and the service…")
     const database = yield* startDatabase
     yield* startService(database, "all")
     const { load, organizationId } = yield* notified(database, endpoints)

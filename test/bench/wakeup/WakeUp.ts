@@ -122,7 +122,6 @@ export const wakeUpBench: Bench = {
   name: "wakeup",
   about: "synthetic tests and re-sends, from the answer to the consumer, with one, two and four processes",
   run: Effect.gen(function* () {
-    yield* Console.error("Starting the database…")
     const database = yield* startDatabase
     const consumer = yield* startConsumer
     const results = yield* inRounds(rounds, () => Effect.forEach(cases, (one) => measure(database, consumer, one)))

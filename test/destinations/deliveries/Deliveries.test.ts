@@ -8,7 +8,7 @@ import { searchTimeout } from "../../../src/platform/storage/BoundedReads.ts"
 import { finished, idle } from "../../engine/QueueBench.ts"
 import { failedPaymentIntent } from "../../events/ProviderEvents.ts"
 import { type Answer, inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
-import { asTenant, makeTenant, notification, notify, subscribe } from "../../inbound/Notifications.ts"
+import { asTenant, makeSubscriber, notification, notify } from "../../inbound/Notifications.ts"
 import { expectFailure } from "../../surface/http/Refusals.ts"
 import { endDeliveries } from "./StoredDeliveries.ts"
 
@@ -20,8 +20,7 @@ const dataOf = (answer: Answer) => {
 }
 
 const endpointWith = Effect.fnUntraced(function* (count: number) {
-  const tenant = yield* makeTenant
-  const endpoint = yield* subscribe(tenant, ["payment.succeeded", "payment.failed"])
+  const { tenant, ...endpoint } = yield* makeSubscriber(["payment.succeeded", "payment.failed"])
   yield* Effect.forEach(Array.from({ length: count }), () => notify(notification(tenant.accountId)))
   const rows = yield* inDatabase<{ id: string }>`
     SELECT id FROM payments.deliveries WHERE endpoint_id = ${endpoint.id} ORDER BY created_at DESC, id DESC`

@@ -2,14 +2,13 @@ import { expect } from "@effect/vitest"
 import { Context, Effect } from "effect"
 import { Retention } from "../../../src/destinations/deliveries/Retention.ts"
 import { inDatabase, onService, TestService } from "../../harness/TestService.ts"
-import { makeTenant, subscribe } from "../../inbound/Notifications.ts"
+import { makeSubscriber } from "../../inbound/Notifications.ts"
 import { storeDeliveries } from "./StoredDeliveries.ts"
 
 const day = 24 * 3600
 
 const makeEndpoint = Effect.gen(function* () {
-  const tenant = yield* makeTenant
-  const { id } = yield* subscribe(tenant)
+  const { id, tenant } = yield* makeSubscriber()
   return { tenant, endpointId: id, of: { organizationId: tenant.id, endpointId: id } }
 })
 

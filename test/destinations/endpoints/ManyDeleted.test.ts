@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { matchableEndpoints } from "../../../src/destinations/publishing/PublicationStatement.ts"
 import { failingEndpoints } from "../../../src/destinations/warnings/WarningsRepo.ts"
 import { onService, TestService } from "../../harness/TestService.ts"
-import { makeTenant, subscribe } from "../../inbound/Notifications.ts"
+import { makeSubscriber } from "../../inbound/Notifications.ts"
 import { readBy } from "../../platform/storage/PlanRows.ts"
 import { storeDeliveries } from "../deliveries/StoredDeliveries.ts"
 
@@ -11,8 +11,7 @@ const deleted = 3000
 onService({ roles: { api: true, worker: false } })("an organization that has deleted very many endpoints", (it) => {
   it.effect("costs those that look after all organizations no more than another", function* () {
     const { sql } = yield* TestService
-    const tenant = yield* makeTenant
-    const { id } = yield* subscribe(tenant)
+    const { id, tenant } = yield* makeSubscriber()
     yield* storeDeliveries({ organizationId: tenant.id, endpointId: id, count: 3 })
     yield* sql`
         WITH endpoint AS (

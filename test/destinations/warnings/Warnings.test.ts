@@ -19,6 +19,10 @@ const makeShop = Effect.gen(function* () {
 
 const scan = Effect.flatMap(TestService, ({ services }) => Context.get(services, Warnings).scan)
 
+/** Looks once, and expects so many mails from then and before. */
+const expectMailsOfScan = (...expected: Parameters<typeof expectMails>) =>
+  Effect.zipRight(scan, expectMails(...expected))
+
 /** As if so much time had passed since the last warning. */
 const later = (endpointId: string, time: string) =>
   inDatabase`
@@ -32,11 +36,9 @@ onServiceWithMail()("a warning", (it) => {
     const { endpointId, of, people, tenant } = yield* makeShop
     yield* storeDeliveries({ ...of, finishedAgo: 23 * 3600 })
     yield* storeDeliveries({ ...of, finishedAgo: 60 })
-    yield* scan
-    yield* expectMails(people)
+    yield* expectMailsOfScan(people)
     yield* storeDeliveries({ ...of, errorCode: "timeout", httpStatus: null })
-    yield* scan
-    yield* expectMails(people, 1)
+    yield* expectMailsOfScan(people, 1)
     const [mail] = yield* mailsTo(people.owner)
     expect(mail?.to).toEqual([people.owner])
     expect(mail?.headers.get("subject")).toBe("Webhook endpoint failing in sandbox: Orders of the shop")
@@ -72,8 +74,7 @@ onServiceWithMail()("a warning", (it) => {
     yield* storeDeliveries({ ...of, count: 5, state: "delivered" })
     yield* storeDeliveries({ ...of, count: 5, state: "queued", errorCode: "timeout" })
     yield* storeDeliveries({ ...of, endpointId: other.id, count: 2 })
-    yield* scan
-    yield* expectMails(people)
+    yield* expectMailsOfScan(people)
   })
 
   it.effect("comes once a day for each endpoint", function* () {
@@ -83,15 +84,12 @@ onServiceWithMail()("a warning", (it) => {
     yield* scan
     yield* storeDeliveries({ ...of, count: 3 })
     yield* later(endpointId, "23 hours 59 minutes")
-    yield* scan
-    yield* expectMails(people, 1)
+    yield* expectMailsOfScan(people, 1)
     // Another endpoint's is its own
     yield* storeDeliveries({ ...of, endpointId: other.id, count: 3 })
-    yield* scan
-    yield* expectMails(people, 2)
+    yield* expectMailsOfScan(people, 2)
     yield* later(endpointId, "1 minute")
-    yield* scan
-    yield* expectMails(people, 3)
+    yield* expectMailsOfScan(people, 3)
   })
 
   it.scoped("is sent by one of the processes that look at the same time", function* () {
@@ -115,10 +113,8 @@ onServiceWithMail()("a warning", (it) => {
       Effect.sync(() => mailbox.refuse())
     )
     yield* expectMails(people)
-    yield* scan
-    yield* expectMails(people, 1)
-    yield* scan
-    yield* expectMails(people, 1)
+    yield* expectMailsOfScan(people, 1)
+    yield* expectMailsOfScan(people, 1)
   })
 
   it.effect("that a mailbox can't take for now keeps nobody else's back, and is tried again", function* () {
@@ -134,8 +130,7 @@ onServiceWithMail()("a warning", (it) => {
     )
     yield* expectMails(first.people)
     yield* expectMails(second.people, 1)
-    yield* scan
-    yield* expectMails(first.people, 1, 0)
+    yield* expectMailsOfScan(first.people, 1, 0)
   })
 
   it.effect("is one of few tries while the mail server takes none, and each gets its turn", function* () {
@@ -173,11 +168,9 @@ onServiceWithMail()("a warning", (it) => {
       Effect.sync(() => mailbox.breakOff(false))
     )
     yield* later(endpointId, "23 hours 59 minutes")
-    yield* scan
-    yield* expectMails(people, 1)
+    yield* expectMailsOfScan(people, 1)
     yield* later(endpointId, "1 minute")
-    yield* scan
-    yield* expectMails(people, 2)
+    yield* expectMailsOfScan(people, 2)
   })
 
   it.effect("that a process claimed and died before it sent it is sent by another one soon after", function* () {
@@ -188,11 +181,9 @@ onServiceWithMail()("a warning", (it) => {
     yield* sql`ALTER TABLE payments.memberships RENAME TO away`
     yield* Effect.exit(scan)
     yield* sql`ALTER TABLE payments.away RENAME TO memberships`
-    yield* scan
-    yield* expectMails(people)
+    yield* expectMailsOfScan(people)
     yield* later(endpointId, "5 minutes")
-    yield* scan
-    yield* expectMails(people, 1)
+    yield* expectMailsOfScan(people, 1)
     expect(
       yield* sql`SELECT 1 FROM payments.failure_warnings WHERE endpoint_id = ${endpointId} AND sent_at IS NOT NULL`
     ).toHaveLength(1)
@@ -210,11 +201,9 @@ onServiceWithMail()("a warning", (it) => {
       Effect.sync(() => mailbox.refuse())
     )
     expect(mailbox.offered() - before).toBe(4)
-    yield* scan
-    yield* expectMails(first.people)
+    yield* expectMailsOfScan(first.people)
     yield* later(first.endpointId, "1 hour")
-    yield* scan
-    yield* expectMails(first.people, 1)
+    yield* expectMailsOfScan(first.people, 1)
     yield* expectMails(second.people)
   })
 
@@ -222,7 +211,6 @@ onServiceWithMail()("a warning", (it) => {
     const { endpointId, of, people } = yield* makeShop
     yield* storeDeliveries({ ...of, count: 3, errorCode: "endpoint_deleted" })
     yield* inDatabase`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${endpointId}`
-    yield* scan
-    yield* expectMails(people)
+    yield* expectMailsOfScan(people)
   })
 })

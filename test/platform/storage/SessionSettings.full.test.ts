@@ -11,7 +11,7 @@ import { hasPgBouncer, pgBouncerNote, startPgBouncer } from "../../harness/PgBou
 import { createMigratedDatabase, createTestDatabase } from "../../harness/TestDatabase.ts"
 import { onService, TestService } from "../../harness/TestService.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
-import { accepted, makeTenant, notification, notify, subscribe } from "../../inbound/Notifications.ts"
+import { accepted, makeSubscriber, notification, notify } from "../../inbound/Notifications.ts"
 
 /** Defaults that statements would fail with, or answer something else; those that are of no concern come last. */
 const odd = [
@@ -47,8 +47,7 @@ onService({ roles: { api: true, worker: false } })("a database with other defaul
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     )
     yield* Effect.retry(sql`SELECT 1`, { times: 100 })
-    const tenant = yield* makeTenant
-    const { id } = yield* subscribe(tenant)
+    const { id, tenant } = yield* makeSubscriber()
     yield* accepted(notify(notification(tenant.accountId)))
     const path = `/v2/organizations/${tenant.id}/integrations`
     for (const read of [`/deliveries`, `/endpoints/${id}`, `/events`, `/endpoints`, `/statistics`]) {

@@ -3,7 +3,7 @@ import { expect, it as plainIt } from "@effect/vitest"
 import { Effect } from "effect"
 import { largestTaggedBody, withCaching } from "../../../src/surface/http/Edge.ts"
 import { onSharedService, TestService } from "../../harness/TestService.ts"
-import { makeTenant, subscribe, type Tenant } from "../../inbound/Notifications.ts"
+import { makeSubscriber, makeTenant, subscribe, type Tenant } from "../../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 import { authenticatedOperations, OwnThings, pathOf } from "./Samples.ts"
 
@@ -43,8 +43,7 @@ onSharedService("an answer that is asked for again", (it) => {
   })
 
   it.effect("is 304 without a body while it is the same, and complete once it has changed", function* () {
-    const tenant = yield* makeTenant
-    yield* subscribe(tenant)
+    const { tenant } = yield* makeSubscriber()
     const path = endpointsOf(tenant)
     const { etag } = yield* tagged(path, tenant.key)
     for (const known of [etag, `W/${etag}`, `"another", ${etag}`, "*"]) {

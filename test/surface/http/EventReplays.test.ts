@@ -22,6 +22,7 @@ import {
   accepted,
   asTenant,
   atEndpoints,
+  makeSubscriber,
   makeTenant,
   type NotificationOptions,
   notification,
@@ -140,8 +141,7 @@ onSharedService("events", (it) => {
 // Not a shared one: what is left over here goes on in the background
 onService({ roles: { api: true, worker: false } })("a replay", (it) => {
   it.scoped("sends an endpoint the events from before it existed, once each, under their own ids", function* () {
-    const tenant = yield* makeTenant
-    const before = yield* subscribe(tenant)
+    const { tenant, ...before } = yield* makeSubscriber()
     yield* pay(tenant, "pi_one")
     yield* pay(tenant, "pi_two")
     yield* pay(tenant, "pi_failed", { status: "requires_payment_method" }, { type: "payment_intent.payment_failed" })
@@ -202,8 +202,7 @@ onService({ roles: { api: true, worker: false } })("a replay", (it) => {
     "of many waits while the endpoint has deliveries due, so that new events go first, and says how far it is",
     function* () {
       const { sql } = yield* TestService
-      const tenant = yield* makeTenant
-      const { id } = yield* subscribe(tenant)
+      const { id, tenant } = yield* makeSubscriber()
       const ids = yield* storeEvents(tenant, 250)
       const started = yield* replay(tenant, id)
       expect(started.json).toMatchObject({ state: "running", queued: 100, skipped: 0, finishedAt: null })
@@ -229,8 +228,7 @@ onService({ roles: { api: true, worker: false } })("a replay", (it) => {
 
   it.scoped("is finished by other processes if the one that began it is gone, each event once", function* () {
     const { sql } = yield* TestService
-    const tenant = yield* makeTenant
-    const { id } = yield* subscribe(tenant)
+    const { id, tenant } = yield* makeSubscriber()
     const ids = yield* storeEvents(tenant, 450)
     const started = yield* replay(tenant, id)
     const processes = [yield* otherProcess, yield* otherProcess, yield* otherProcess]
@@ -247,8 +245,7 @@ onService({ roles: { api: true, worker: false } })("a replay", (it) => {
 
   it.effect("is one at a time per endpoint, the same with the same key, and can be canceled", function* () {
     const { sql } = yield* TestService
-    const tenant = yield* makeTenant
-    const { id } = yield* subscribe(tenant)
+    const { id, tenant } = yield* makeSubscriber()
     const { id: other } = yield* subscribe(tenant)
     yield* storeEvents(tenant, 150)
     const key = randomUUID()
@@ -284,8 +281,7 @@ onService({ roles: { api: true, worker: false } })("a replay", (it) => {
 
   it.scoped("waits while its endpoint is paused, and ends if that is deleted", function* () {
     const { sql } = yield* TestService
-    const tenant = yield* makeTenant
-    const { id } = yield* subscribe(tenant)
+    const { id, tenant } = yield* makeSubscriber()
     yield* storeEvents(tenant, 350)
     const started = yield* replay(tenant, id)
     yield* atEndpoints(tenant, "PATCH", `/${id}`, { active: false })
@@ -302,8 +298,7 @@ onService({ roles: { api: true, worker: false } })("a replay", (it) => {
 
   it.scoped("to an endpoint whose secret was deleted holds up no other, and goes on with a new one", function* () {
     const { sql } = yield* TestService
-    const tenant = yield* makeTenant
-    const { id } = yield* subscribe(tenant)
+    const { id, tenant } = yield* makeSubscriber()
     yield* storeEvents(tenant, 150)
     const started = yield* replay(tenant, id)
     yield* sql`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${id}`
@@ -321,8 +316,7 @@ onService({ roles: { api: true, worker: false } })("a replay", (it) => {
 
   it.effect("of an event that was replayed very often is in its history, however many came after it", function* () {
     const { sql } = yield* TestService
-    const tenant = yield* makeTenant
-    const { id } = yield* subscribe(tenant)
+    const { id, tenant } = yield* makeSubscriber()
     yield* pay(tenant, "pi_often")
     yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
     const [event] = rowsOf((yield* call(tenant, "GET", "/events")).json)
@@ -359,8 +353,7 @@ onService({ roles: { api: true, worker: false } })("a replay", (it) => {
 
   it.scoped("waits for what is being stored, which did not go to the endpoint and is seen only later", function* () {
     const { options, sql } = yield* TestService
-    const tenant = yield* makeTenant
-    const { id } = yield* subscribe(tenant)
+    const { id, tenant } = yield* makeSubscriber()
     yield* pay(tenant, "pi_stored")
     yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
     const stored = yield* Deferred.make<void>()

@@ -1,15 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
-import {
-  accepted,
-  asTenant,
-  atEndpoints,
-  makeTenant,
-  notification,
-  notify,
-  subscribe
-} from "../../inbound/Notifications.ts"
+import { accepted, asTenant, atEndpoints, makeSubscriber, notification, notify } from "../../inbound/Notifications.ts"
 
 interface Stored {
   readonly id: string
@@ -19,8 +11,7 @@ interface Stored {
 /** A tenant whose only event was received days ago. Its day's table is still there, as if others still used it. */
 const makeWithEvent = Effect.fnUntraced(function* (daysAgo: number) {
   const { sql } = yield* TestService
-  const tenant = yield* makeTenant
-  const endpoint = yield* subscribe(tenant)
+  const { tenant, ...endpoint } = yield* makeSubscriber()
   yield* accepted(notify(notification(tenant.accountId)))
   yield* sql`
     UPDATE payments.events SET created_at = now() - ${daysAgo} * interval '1 day' WHERE organization_id = ${tenant.id}`
@@ -104,8 +95,7 @@ onSharedService("what has ended longer ago than it is kept", (it) => {
   })
 
   it.effect("is no event that was missed either", function* () {
-    const tenant = yield* makeTenant
-    const { id } = yield* subscribe(tenant)
+    const { id, tenant } = yield* makeSubscriber()
     yield* atEndpoints(tenant, "PATCH", `/${id}`, { active: false })
     yield* accepted(notify(notification(tenant.accountId)))
     expect((yield* asTenant(tenant, "GET", `/endpoints/${id}/skipped`)).json["data"]).toHaveLength(1)

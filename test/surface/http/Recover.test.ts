@@ -5,14 +5,13 @@ import { mostCounted } from "../../../src/platform/kit/Request.ts"
 import { endQueued, statesOf, storeDeliveries } from "../../destinations/deliveries/StoredDeliveries.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { type Answer, inAnotherProcess, inDatabase, onService, TestService } from "../../harness/TestService.ts"
-import { asTenant, makeTenant, subscribe, type Tenant } from "../../inbound/Notifications.ts"
+import { asTenant, makeSubscriber, subscribe, type Tenant } from "../../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 
 const hour = 3600
 
 const makeEndpoint = Effect.gen(function* () {
-  const tenant = yield* makeTenant
-  const { id } = yield* subscribe(tenant)
+  const { id, tenant } = yield* makeSubscriber()
   return { tenant, endpointId: id, of: { organizationId: tenant.id, endpointId: id } }
 })
 

@@ -7,14 +7,13 @@ import { WakeUp } from "../../../src/engine/queue/WakeUp.ts"
 import { endQueued, queueAgain } from "../../destinations/deliveries/StoredDeliveries.ts"
 import { answering, attempted, attemptsIn, send } from "../../engine/Sending.ts"
 import { inDatabase, onService, onSharedServiceWithWorker, TestService } from "../../harness/TestService.ts"
-import { asTenant, makeTenant, notification, notify, subscribe, type Tenant } from "../../inbound/Notifications.ts"
+import { asTenant, makeSubscriber, notification, notify, type Tenant } from "../../inbound/Notifications.ts"
 import { waitsForLock } from "../../platform/storage/PartitionBed.ts"
 import { expectFailure } from "./Refusals.ts"
 
 const failedDelivery = Effect.fnUntraced(function* (attempts = 6) {
   const { sql } = yield* TestService
-  const tenant = yield* makeTenant
-  const endpoint = yield* subscribe(tenant)
+  const { tenant, ...endpoint } = yield* makeSubscriber()
   yield* notify(notification(tenant.accountId))
   const [row] = yield* endQueued(sql, sql`endpoint_id = ${endpoint.id}`, "failed")
   yield* sql`

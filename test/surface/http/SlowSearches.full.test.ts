@@ -4,15 +4,7 @@ import { Context, Effect, Layer } from "effect"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { eventuallyIs, whileRunning } from "../../harness/Eventually.ts"
 import { inDatabase, onService, TestService } from "../../harness/TestService.ts"
-import {
-  accepted,
-  asTenant,
-  atEndpoints,
-  makeTenant,
-  notification,
-  notify,
-  subscribe
-} from "../../inbound/Notifications.ts"
+import { accepted, asTenant, atEndpoints, makeSubscriber, notification, notify } from "../../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 
 /** Tables that searches read and nothing else does: while they are locked, a search takes as long as it may. */
@@ -53,8 +45,7 @@ const searches = ({ endpointId, eventId }: { readonly endpointId: string; readon
 ]
 
 const makeActive = Effect.gen(function* () {
-  const tenant = yield* makeTenant
-  const { id } = yield* subscribe(tenant)
+  const { id, tenant } = yield* makeSubscriber()
   yield* accepted(notify(notification(tenant.accountId)))
   const [event] = yield* inDatabase<{ id: string }>`
     SELECT COALESCE(public_id, id) AS id FROM payments.events WHERE organization_id = ${tenant.id}`

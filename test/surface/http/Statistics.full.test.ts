@@ -2,12 +2,11 @@ import { expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { eventually } from "../../harness/Eventually.ts"
 import { onSharedService } from "../../harness/TestService.ts"
-import { accepted, asTenant, makeTenant, notification, notify, subscribe } from "../../inbound/Notifications.ts"
+import { accepted, asTenant, makeSubscriber, notification, notify } from "../../inbound/Notifications.ts"
 
 onSharedService("the statistics", (it) => {
   it.effect("count in the background what is stored", function* () {
-    const tenant = yield* makeTenant
-    const { id } = yield* subscribe(tenant)
+    const { id, tenant } = yield* makeSubscriber()
     yield* accepted(notify(notification(tenant.accountId)))
     const counted = yield* eventually(
       "the count",

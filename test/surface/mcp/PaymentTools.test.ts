@@ -33,8 +33,8 @@ const countAt = (tenant: Tenant, path: string) =>
 onSharedService("the tools for payments", (it) => {
   it.scoped("name the way out if the provider keeps a failure under the key of a call that brought none", function* () {
     const { call, mcp, service, tenant } = yield* start
-    const priceId = yield* makePrice(service, { organizationId: tenant.id, key: tenant.key })
-    const { json } = yield* pay(service, { organizationId: tenant.id, key: tenant.key, priceId })
+    const priceId = yield* makePrice(service, tenant)
+    const { json } = yield* pay(service, { ...tenant, priceId })
     const args = { payment_intent: String(json["payment_intent"]), amount: 100 }
     yield* service.emulator.addFault({ fault: "kept_500", account: tenant.accountId, path: "/v1/refunds" })
     for (const _ of [1, 2]) {
@@ -177,9 +177,8 @@ onSharedService("the tools for payments", (it) => {
 
   it.scoped("cancel a subscription with its period, take that back, and cancel it at once", function* () {
     const { call, service, tenant } = yield* start
-    const owner = { organizationId: tenant.id, key: tenant.key }
-    const priceId = yield* makePrice(service, owner, { recurring: { interval: "month" } })
-    const id = String((yield* pay(service, { ...owner, priceId }, "subscription")).json["subscription"])
+    const priceId = yield* makePrice(service, tenant, { recurring: { interval: "month" } })
+    const id = String((yield* pay(service, { ...tenant, priceId }, "subscription")).json["subscription"])
     for (const cancel_at_period_end of [true, false, true]) {
       const changed = yield* call("update_subscription", { id, cancel_at_period_end })
       expect(changed).toMatchObject({ status: "active", cancel_at_period_end })
@@ -192,9 +191,8 @@ onSharedService("the tools for payments", (it) => {
 
   it.scoped("do a creation or refund once, however often the call comes, until a new key asks again", function* () {
     const { call, mcp, service, tenant } = yield* start
-    const owner = { organizationId: tenant.id, key: tenant.key }
-    const priceId = yield* makePrice(service, owner)
-    const payment_intent = String((yield* pay(service, { ...owner, priceId })).json["payment_intent"])
+    const priceId = yield* makePrice(service, tenant)
+    const payment_intent = String((yield* pay(service, { ...tenant, priceId })).json["payment_intent"])
     const refund = { payment_intent, amount: 300, metadata: { a: "1", b: "2" } }
     const first = yield* call("create_refund", refund)
     // The order of keys makes no difference
@@ -302,7 +300,7 @@ onSharedService("the tools for payments", (it) => {
 
   it.scoped("run checkout pages as the HTTP API does: created once, read, closed and opened again", function* () {
     const { call, mcp, service, tenant } = yield* start
-    const price = yield* makePrice(service, { organizationId: tenant.id, key: tenant.key })
+    const price = yield* makePrice(service, tenant)
     const args = { title: "Coffee", items: [{ price, quantity: 1, adjustableQuantity: { minimum: 1, maximum: 5 } }] }
     const page = yield* call("create_checkout_page", args)
     expect(page).toMatchObject({ title: "Coffee", active: true, environment: "sandbox" })

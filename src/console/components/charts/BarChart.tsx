@@ -11,7 +11,7 @@ import {
   valueScale
 } from "./chartScales.ts"
 
-export interface BarChartProps {
+interface BarChartProps {
   /** What is counted; names the chart and its table. */
   readonly title: string
   /** Stacked in this order, the first at the bottom. */

@@ -114,14 +114,13 @@ export const CountField = ({
   return <TextField {...field} inputMode="numeric" maxLength={12} problem={isWrong ? notANumber : problem} />
 }
 
-export const DayFields = (props: {
-  readonly from: string
-  readonly to: string
-  readonly onChange: (change: { from?: string; to?: string }) => void
-}) => (
+/** Binds the two ends of a time range to their fields. */
+export type RangeField = (name: "from" | "to") => Pick<TextProps, "name" | "value" | "onChange">
+
+export const DayFields = ({ field }: { readonly field: RangeField }) => (
   <>
-    <TextField name="from" label="From" type="date" value={props.from} onChange={(from) => props.onChange({ from })} />
-    <TextField name="to" label="To" type="date" value={props.to} onChange={(to) => props.onChange({ to })} />
+    <TextField {...field("from")} label="From" type="date" />
+    <TextField {...field("to")} label="To" type="date" />
   </>
 )
 
@@ -231,17 +230,13 @@ export const RadioGroup = <V extends string>(
             type="radio"
             value={value}
             checked={props.value === value}
-            aria-describedby={hint === undefined ? undefined : `${id}-${value}-hint`}
-            aria-invalid={reason === undefined ? undefined : true}
+            aria-describedby={hint && `${id}-${value}-hint`}
+            aria-invalid={reason !== undefined || undefined}
             onChange={() => props.onChange(value)}
           />
           <div>
             <label for={`${id}-${value}`}>{label}</label>
-            {hint === undefined ? null : (
-              <p class="field-hint" id={`${id}-${value}-hint`}>
-                {hint}
-              </p>
-            )}
+            <Hint id={hint && `${id}-${value}-hint`}>{hint}</Hint>
           </div>
         </div>
       ))}

@@ -3,16 +3,12 @@ interface VisitWords {
   readonly text: string
 }
 
-/** A Map, since its keys come from the address and may be anything. */
-const words = (all: Readonly<Record<string, VisitWords>>): ReadonlyMap<string, VisitWords> =>
-  new Map(Object.entries(all))
-
-const visits: Readonly<Record<"onboarding" | "oauth", ReadonlyMap<string, VisitWords>>> = {
-  onboarding: words({
+const visits: Readonly<Record<"onboarding" | "oauth", Readonly<Record<string, VisitWords>>>> = {
+  onboarding: {
     returned: { tone: "info", text: "You are back from the provider. The status below is the current one." },
     expired: { tone: "warning", text: "That link had expired or was used already. Continue with a new one below." }
-  }),
-  oauth: words({
+  },
+  oauth: {
     connected: { tone: "ok", text: "The account is connected." },
     denied: { tone: "info", text: "The account's owner declined at the provider. Nothing was connected." },
     expired: {
@@ -39,9 +35,9 @@ const visits: Readonly<Record<"onboarding" | "oauth", ReadonlyMap<string, VisitW
       tone: "problem",
       text: "The service could not finish this, since it could not reach its database. If no account is connected below, begin again."
     }
-  })
+  }
 }
 
 /** The message for a provider visit that has just ended, as named in the address; undefined if it names none. */
 export const wordsOfVisit = (kind: "onboarding" | "oauth", ended: string): VisitWords | undefined =>
-  visits[kind].get(ended)
+  Object.hasOwn(visits[kind], ended) ? visits[kind][ended] : undefined

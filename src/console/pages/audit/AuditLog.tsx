@@ -72,30 +72,22 @@ const filterNames = ["action", "author", "from", "to"] as const
 
 type AuditFilters = ReturnType<typeof useUrlFilters<(typeof filterNames)[number]>>
 
-const FilterRow = ({ change, filters, onClear }: AuditFilters) => {
+const FilterRow = ({ field, filters, onClear }: AuditFilters) => {
   const members = useMembers().data?.data
   // A link may name a former member or a key
   const isOther = filters.author !== "" && members?.every(({ personId }) => personId !== filters.author) !== false
   return (
     <Filters onClear={onClear}>
+      <FilterField {...field("action")} label="Action" options={Object.entries(actionLabels)} />
       <FilterField
-        name="action"
-        label="Action"
-        value={filters.action}
-        onChange={(action) => change({ action })}
-        options={Object.entries(actionLabels)}
-      />
-      <FilterField
-        name="author"
+        {...field("author")}
         label="Person"
-        value={filters.author}
-        onChange={(author) => change({ author })}
         options={[
           ...(members ?? []).map(({ email, personId }) => [personId, email] as const),
           ...(isOther ? [[filters.author, filters.author] as const] : [])
         ]}
       />
-      <DayFields from={filters.from} to={filters.to} onChange={change} />
+      <DayFields field={field} />
     </Filters>
   )
 }

@@ -31,7 +31,7 @@ export const ActiveList = <A extends Identified>({
   words: [active, inactive],
   ...table
 }: ActiveListProps<A>) => {
-  const { change, filters, onClear } = useUrlFilters("shown")
+  const { field, filters, onClear } = useUrlFilters("shown")
   const { shown } = filters
   const query = shown === "active" || shown === "inactive" ? { active: shown === "active" } : {}
   const list = usePages<A>(`catalog/${kind}?${shown}`, (page, signal) => load({ ...page, ...query }, signal))
@@ -39,10 +39,8 @@ export const ActiveList = <A extends Identified>({
     <>
       <Filters onClear={onClear}>
         <FilterField
-          name="shown"
+          {...field("shown")}
           label="Show"
-          value={shown}
-          onChange={(chosen) => change({ shown: chosen })}
           options={[
             ["active", active],
             ["inactive", inactive]

@@ -66,13 +66,11 @@ const ResendChosen = ({ chosen, items, onChange }: Selection & { readonly items:
 
 type HistoryFilters = ReturnType<typeof useUrlFilters<(typeof historyFilterNames)[number]>>
 
-const FilterRow = ({ change, filters, names, onClear }: HistoryFilters & { readonly names: DestinationNames }) => (
+const FilterRow = ({ field, filters, names, onClear }: HistoryFilters & { readonly names: DestinationNames }) => (
   <Filters onClear={onClear}>
     <FilterField
-      name="destination"
+      {...field("destination")}
       label="Destination"
-      value={filters.destination}
-      onChange={(destination) => change({ destination })}
       options={[
         ...(names ?? []),
         // A link may name a deleted destination, whose deliveries remain
@@ -82,14 +80,12 @@ const FilterRow = ({ change, filters, names, onClear }: HistoryFilters & { reado
       ]}
     />
     <FilterField
-      name="state"
+      {...field("state")}
       label="State"
-      value={filters.state}
-      onChange={(state) => change({ state })}
       options={deliveryStates.map((state) => [state, capitalized(state)])}
     />
-    <EventTypeField value={filters.type} onChange={(type) => change({ type })} />
-    <TimeFields from={filters.from} to={filters.to} onChange={change} />
+    <EventTypeField {...field("type")} />
+    <TimeFields field={field} />
   </Filters>
 )
 

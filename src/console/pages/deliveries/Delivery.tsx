@@ -41,7 +41,6 @@ const Resend = ({ delivery }: { readonly delivery: StoredDelivery }) => {
         button="Re-send"
         kind="primary"
         title="Re-send this delivery?"
-        confirmLabel="Re-send"
         action={() => call("deliveries", "retry", { path: { id: delivery.id } })}
         onDone={() => toast("Queued for one more attempt.")}
       >

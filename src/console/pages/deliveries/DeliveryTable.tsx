@@ -13,7 +13,7 @@ import { type Delivery, resendOf, waitsToRetry } from "./timeline.ts"
 interface DeliveryTableProps {
   readonly caption: string
   readonly items: ReadonlyArray<Delivery>
-  readonly destinations: DestinationNames
+  readonly destinations?: DestinationNames
   /** What all rows share; hides that column. */
   readonly common?: "event" | "destination" | undefined
   /** The failed deliveries that are chosen for a re-send; absent if the reader can't choose any. */

@@ -4,7 +4,7 @@ import type { AnswerOf } from "../../api/Types.ts"
 
 export type AttemptErrorCode = NonNullable<AnswerOf<"deliveries", "get">["lastErrorCode"]>
 
-export interface ErrorMeaning {
+interface ErrorMeaning {
   readonly label: string
   readonly meaning: string
   readonly remedy: string

@@ -12,7 +12,6 @@ export const historyFilterNames = ["destination", "state", "type", "event", "fro
 type HistoryFilters = Readonly<Record<(typeof historyFilterNames)[number], string>>
 
 export const deliveryStates = ["queued", "delivered", "failed"] as const
-export type DeliveryState = (typeof deliveryStates)[number]
 
 export const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 export const eventIdForm = /^svc_(?:evt_[0-9a-f]{64}|test_evt_[\w-]{1,119})$/

@@ -71,7 +71,6 @@ const Waiting = ({ destination }: { readonly destination: DestinationShape }) =>
           button="Send now"
           small
           title="Send the events of this time now?"
-          confirmLabel="Send now"
           action={(idempotencyKey) =>
             call("eventReplays", "start", { path: { id }, payload: { since } }, { idempotencyKey })
           }
@@ -151,7 +150,6 @@ const Activity = ({ destination }: { readonly destination: DestinationShape }) =
             <DeliveryTable
               caption={`Deliveries to ${destination.name}, newest first`}
               items={items}
-              destinations={undefined}
               common="destination"
             />
           )}
@@ -169,7 +167,6 @@ const PauseOrActivate = ({ destination }: { readonly destination: DestinationSha
       button={word}
       kind={active ? "plain" : "primary"}
       title={`${word} ${name}?`}
-      confirmLabel={word}
       action={() => call("endpoints", "update", { path: { id }, payload: { active: !active } })}
       onDone={(changed) =>
         toast(changed.active ? `${changed.name} is active: new events are sent to it.` : `${changed.name} is paused.`)

@@ -8,7 +8,7 @@ import { Empty, Loaded } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
 import { Table } from "../../components/Table.tsx"
 import { useWorkspace } from "../../state/Session.ts"
-import { useUrlState } from "../../state/UrlState.ts"
+import { useUrlFilters } from "../../state/UrlState.ts"
 import { byTrouble, endpointDays, type Statistics } from "../overview/figures.ts"
 import { count, countedUpTo } from "../overview/format.ts"
 import {
@@ -106,20 +106,13 @@ interface DestinationTableProps {
 
 const DestinationTable = ({ data, retrying, statistics }: DestinationTableProps) => {
   const { path } = useWorkspace()
-  const [{ search }, change] = useUrlState("search")
-  const words = search.trim().toLowerCase()
+  const { field, filters, onClear } = useUrlFilters("search")
+  const words = filters.search.trim().toLowerCase()
   return (
     <>
-      {data.length > fewDestinations || search !== "" ? (
-        <Filters onClear={search === "" ? undefined : () => change({ search: "" })}>
-          <TextField
-            name="search"
-            label="Name or URL"
-            type="search"
-            value={search}
-            onChange={(written) => change({ search: written })}
-            maxLength={255}
-          />
+      {data.length > fewDestinations || onClear !== undefined ? (
+        <Filters onClear={onClear}>
+          <TextField {...field("search")} label="Name or URL" type="search" maxLength={255} />
         </Filters>
       ) : null}
       <Table

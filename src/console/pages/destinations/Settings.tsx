@@ -103,7 +103,6 @@ const Edit = ({ catalog, destination }: EditProps) => {
 const Rotate = ({ destination }: { readonly destination: Destination }) => {
   // Kept in memory only, until the dialog is closed
   const [rotated, setRotated] = useState<AnswerOf<"endpoints", "rotateSecret"> | undefined>(undefined)
-  const close = () => setRotated(undefined)
   return (
     <Section title="Signing secret" lead="Rotate it if it was lost, or if somebody else may know it.">
       <div>
@@ -131,16 +130,7 @@ const Rotate = ({ destination }: { readonly destination: Destination }) => {
         </ConfirmButton>
       </div>
       {rotated && (
-        <Dialog
-          title="The new signing secret"
-          onClose={close}
-          keep
-          footer={
-            <Button kind="primary" onClick={close}>
-              I have stored it
-            </Button>
-          }
-        >
+        <Dialog title="The new signing secret" keep onClose={() => setRotated(undefined)}>
           <NewSecret {...rotated} />
         </Dialog>
       )}

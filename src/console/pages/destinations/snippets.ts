@@ -5,7 +5,7 @@ import verifiers from "../../api/verifiers.json" with { type: "json" }
  * program's environment, never from its source. The verifiers are those of the guide "Verifying in other languages". Pure.
  */
 
-export interface Snippet {
+interface Snippet {
   readonly id: "node" | "python" | "go" | "ruby" | "php"
   readonly label: string
   /** The file's usual name. */
@@ -13,7 +13,7 @@ export interface Snippet {
   readonly code: string
 }
 
-export interface SnippetFacts {
+interface SnippetFacts {
   /** Where this service offers the consumer's kit. Its name is in no public registry. */
   readonly kitUrl: string
   readonly organizationId: string

@@ -10,7 +10,7 @@ import { EventTypeField } from "./EventTypeField.tsx"
 import { eventFilterNames, eventQuery } from "./eventFilters.ts"
 
 export default function Events() {
-  const { change: setFilters, filters, onClear } = useUrlFilters(...eventFilterNames)
+  const { field, filters, onClear } = useUrlFilters(...eventFilterNames)
   const query = eventQuery(filters)
   const list = usePages(
     `events/list/${JSON.stringify(query)}`,
@@ -23,8 +23,8 @@ export default function Events() {
       lead="Everything that happened in this workspace, whether or not a destination takes it. Kept for 30 days."
     >
       <Filters onClear={onClear}>
-        <EventTypeField value={filters.type} onChange={(type) => setFilters({ type })} />
-        <TimeFields from={filters.from} to={filters.to} onChange={setFilters} />
+        <EventTypeField {...field("type")} />
+        <TimeFields field={field} />
       </Filters>
       {filters.payment === "" ? null : (
         <p class="quiet">

@@ -43,7 +43,7 @@ const familyLabels: Readonly<Record<string, string>> = {
   account: "Account"
 }
 
-export interface Family<Entry> {
+interface Family<Entry> {
   /** Such as `payment`. */
   readonly name: string
   readonly label: string

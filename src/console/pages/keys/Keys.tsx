@@ -21,20 +21,15 @@ import { firstRequest, type KeyPermission, labelsOf, permissionRows, summaryOf }
 
 type CreatedKey = AnswerOf<"apiKeys", "create">
 
-const presets = [
-  { id: "shop", label: "a shop", permissions: ["payments:read", "payments:write", "products:read"] },
+const presets: ReadonlyArray<{ readonly label: string; readonly permissions: ReadonlyArray<KeyPermission> }> = [
+  { label: "a shop", permissions: ["payments:read", "payments:write", "products:read"] },
   {
-    id: "reader",
     label: "reporting",
     permissions: permissionRows
       .map(({ permission }) => permission)
       .filter((permission) => permission.endsWith(":read") && !/^(?:audit-log|customers):/.test(permission))
   }
-] as const satisfies ReadonlyArray<{
-  readonly id: string
-  readonly label: string
-  readonly permissions: ReadonlyArray<KeyPermission>
-}>
+]
 
 const day = 86_400_000
 
@@ -91,16 +86,7 @@ const curlWith = ({ key, permissions }: CreatedKey, organizationId: string): str
 const ShowKey = ({ created, onClose }: { readonly created: CreatedKey; readonly onClose: () => void }) => {
   const { organization } = useSession()
   return (
-    <Dialog
-      title={`The key ${created.name}`}
-      keep
-      onClose={onClose}
-      footer={
-        <Button kind="primary" onClick={onClose}>
-          I have stored it
-        </Button>
-      }
-    >
+    <Dialog title={`The key ${created.name}`} keep onClose={onClose}>
       <Notice tone="warning" title="This is the only time that the key is shown">
         <p>
           Store it where your program reads its secrets, not in its code. It is for servers only: whoever has it can do
@@ -150,8 +136,8 @@ const NewKey = ({ onClose }: { readonly onClose: () => void }) => {
       >
         <div class="row">
           <span class="quiet">Choose what is needed for</span>
-          {presets.map(({ id, label, permissions }) => (
-            <Button key={id} small onClick={() => choose(new Set(permissions))}>
+          {presets.map(({ label, permissions }) => (
+            <Button key={label} small onClick={() => choose(new Set(permissions))}>
               {label}
             </Button>
           ))}
@@ -171,23 +157,20 @@ const Expiry = ({ at }: { readonly at: string | null }) => {
   return Date.parse(at) <= Date.now() ? <Badge tone="problem">Expired</Badge> : <Time at={at} />
 }
 
-const Revoke = ({ id, lastUsedAt, name }: Key) => {
-  return (
-    <ConfirmButton
-      button="Revoke"
-      label={`Revoke the key ${name}`}
-      small
-      title={`Revoke the key ${name}?`}
-      confirmLabel="Revoke"
-      danger
-      action={() => call("apiKeys", "revoke", { path: { id } })}
-      onDone={() => toast(`The key ${name} is revoked.`)}
-    >
-      <p>From then on, requests with this key are refused. That can't be undone: create a new key instead.</p>
-      <p>Last used: {lastUsedAt === null ? "never" : <Time at={lastUsedAt} relative />}</p>
-    </ConfirmButton>
-  )
-}
+const Revoke = ({ id, lastUsedAt, name }: Key) => (
+  <ConfirmButton
+    button="Revoke"
+    label={`Revoke the key ${name}`}
+    small
+    title={`Revoke the key ${name}?`}
+    danger
+    action={() => call("apiKeys", "revoke", { path: { id } })}
+    onDone={() => toast(`The key ${name} is revoked.`)}
+  >
+    <p>From then on, requests with this key are refused. That can't be undone: create a new key instead.</p>
+    <p>Last used: {lastUsedAt === null ? "never" : <Time at={lastUsedAt} relative />}</p>
+  </ConfirmButton>
+)
 
 const KeyTable = ({ keys }: { readonly keys: ReadonlyArray<Key> }) => {
   const authorName = useAuthorNames()

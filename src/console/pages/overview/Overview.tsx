@@ -191,14 +191,6 @@ const Deliveries = ({ statistics }: { readonly statistics: Statistics }) => {
 
 type Troubled = ReturnType<typeof byTrouble<DestinationList["data"][number]>>
 
-/** The destinations with waiting deliveries or recent final failures, the most final failures first. */
-const failingOf = (
-  list: DestinationList,
-  statistics: Statistics,
-  retrying: ReadonlyMap<string, number> | undefined
-): Troubled =>
-  byTrouble(list.data, statistics, retrying).filter(({ recentFailures, waiting }) => recentFailures + waiting > 0)
-
 const Failing = ({ failing, none }: { readonly failing: Troubled; readonly none: boolean }) => {
   const { can, path } = useWorkspace()
   return failing.length === 0 ? (
@@ -281,15 +273,17 @@ const BalanceCard = () => {
   )
 }
 
-/** The statistics: a part of the page as a whole, and the failures. */
+/** The statistics, and the destinations with waiting deliveries or recent final failures, the most final failures first. */
 const useEvents = (sees: boolean) => {
   const statistics = useStatistics(30_000, sees)
   const destinations = useDestinations(15_000, sees)
   const retrying = useRetrying(sees)
   const failing =
-    destinations.data === undefined || statistics.data === undefined
-      ? undefined
-      : failingOf(destinations.data, statistics.data, retrying)
+    statistics.data &&
+    destinations.data &&
+    byTrouble(destinations.data.data, statistics.data, retrying).filter(
+      ({ recentFailures, waiting }) => recentFailures + waiting > 0
+    )
   return { statistics, destinations, failing }
 }
 

@@ -38,6 +38,7 @@ import {
   paymentStatus,
   refundableOf,
   refundReason,
+  refundReasons,
   refundStatus,
   sessionStatus
 } from "./Statuses.ts"
@@ -199,7 +200,6 @@ const SessionSection = ({ session }: { readonly session: CheckoutSession }) => {
                 small
                 title="End this session?"
                 danger
-                confirmLabel="End session"
                 action={(idempotencyKey) =>
                   call("checkoutSessions", "expire", { path: { id: session.id } }, { idempotencyKey })
                 }
@@ -234,12 +234,7 @@ const SessionSection = ({ session }: { readonly session: CheckoutSession }) => {
   )
 }
 
-const reasons = [
-  { value: "", label: "No reason given" },
-  { value: "requested_by_customer", label: "Requested by the customer" },
-  { value: "duplicate", label: "Duplicate payment" },
-  { value: "fraudulent", label: "Fraudulent" }
-] as const
+const reasons = [{ value: "", label: "No reason given" }, ...refundReasons] as const
 
 type Reason = (typeof reasons)[number]["value"]
 

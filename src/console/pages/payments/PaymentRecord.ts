@@ -26,30 +26,32 @@ const nothing: PaymentRecord = { intent: undefined, charge: undefined, session: 
 /** The page of a list that the provider does not have. */
 const none = { data: [] }
 
-const ofCharge = async (charge: Charge, signal: AbortSignal): Promise<PaymentRecord> => {
-  const urlParams = { charge: charge.id, limit: shown }
+/** The refunds and disputes of a charge, or of all charges of a payment. */
+const reversalsOf = async (
+  of: { readonly charge: string } | { readonly payment_intent: string },
+  signal: AbortSignal
+): Promise<Pick<PaymentRecord, "refunds" | "disputes">> => {
+  const urlParams = { ...of, limit: shown }
   const [refunds, disputes] = await Promise.all([
     isSupported("refunds.list") ? call("refunds", "list", { urlParams }, { signal }) : none,
     isSupported("disputes.list") ? call("disputes", "list", { urlParams }, { signal }) : none
   ])
-  return { ...nothing, charge, refunds: refunds.data, disputes: disputes.data }
+  return { refunds: refunds.data, disputes: disputes.data }
 }
 
 const ofIntent = async (id: string, signal: AbortSignal): Promise<PaymentRecord> => {
   // First, so that an unknown id is refused as such, and not as an invalid filter of one of the lists
   const intent = await call("paymentIntents", "get", { path: { id } }, { signal })
-  const urlParams = { payment_intent: id, limit: shown }
-  const [charge, sessions, refunds, disputes] = await Promise.all([
+  const [charge, sessions, reversals] = await Promise.all([
     typeof intent.latest_charge === "string" && isSupported("charges.get")
       ? call("charges", "get", { path: { id: intent.latest_charge } }, { signal })
       : undefined,
     isSupported("checkoutSessions.list")
       ? call("checkoutSessions", "list", { urlParams: { payment_intent: id, limit: 1 } }, { signal })
       : none,
-    isSupported("refunds.list") ? call("refunds", "list", { urlParams }, { signal }) : none,
-    isSupported("disputes.list") ? call("disputes", "list", { urlParams }, { signal }) : none
+    reversalsOf({ payment_intent: id }, signal)
   ])
-  return { intent, charge, session: sessions.data[0], refunds: refunds.data, disputes: disputes.data }
+  return { intent, charge, session: sessions.data[0], ...reversals }
 }
 
 export const readPayment = async (id: string, signal: AbortSignal): Promise<PaymentRecord> => {
@@ -64,7 +66,7 @@ export const readPayment = async (id: string, signal: AbortSignal): Promise<Paym
     // The requested charge, even if the payer has since tried again
     return typeof charge.payment_intent === "string"
       ? { ...(await ofIntent(charge.payment_intent, signal)), charge }
-      : ofCharge(charge, signal)
+      : { ...nothing, charge, ...(await reversalsOf({ charge: charge.id }, signal)) }
   }
   return ofIntent(id, signal)
 }

@@ -81,7 +81,7 @@ const PaymentTable = <A extends Listed>(props: PaymentTableProps<A>) => {
  */
 const PaymentList = <A extends Listed>(props: PaymentListProps<A>) => {
   const { asks = (status) => ({ asked: undefined, apart: status }), empty, kind, load, statuses, ...table } = props
-  const { change, filters, onClear } = useUrlFilters("from", "to", "status")
+  const { field, filters, onClear } = useUrlFilters("from", "to", "status")
   const { from, status, to } = filters
   const { apart, asked } = asks(status)
   const query = { ...filled({ status: asked }), ...createdWithin(from, to) }
@@ -93,14 +93,8 @@ const PaymentList = <A extends Listed>(props: PaymentListProps<A>) => {
   return (
     <>
       <Filters onClear={onClear}>
-        <FilterField
-          name="status"
-          label="Status"
-          value={status}
-          onChange={(chosen) => change({ status: chosen })}
-          options={statuses.map((words) => [words, words])}
-        />
-        <DayFields from={from} to={to} onChange={change} />
+        <FilterField {...field("status")} label="Status" options={statuses.map((words) => [words, words])} />
+        <DayFields field={field} />
       </Filters>
       <Pages list={list} empty={empty(Object.keys(query).length > 0)}>
         {(items) => {

@@ -132,15 +132,16 @@ export const disputeStatus = (dispute: unknown): Status => known(disputeStatuses
 export const needsResponse = (dispute: unknown): boolean =>
   /^(?:warning_)?needs_response$/.test(textAt(dispute, "status") ?? "")
 
-const refundReasons: Readonly<Record<string, string>> = {
-  duplicate: "Duplicate payment",
-  fraudulent: "Fraudulent",
-  requested_by_customer: "Requested by the customer"
-}
+export const refundReasons = [
+  { value: "requested_by_customer", label: "Requested by the customer" },
+  { value: "duplicate", label: "Duplicate payment" },
+  { value: "fraudulent", label: "Fraudulent" }
+] as const
 
 export const refundReason = (refund: unknown): string | undefined => {
   const reason = textAt(refund, "reason")
-  return reason === undefined ? undefined : (refundReasons[reason] ?? capitalized(plainWords(reason)))
+  const known = refundReasons.find(({ value }) => value === reason)
+  return known?.label ?? (reason && capitalized(plainWords(reason)))
 }
 
 const brands: Readonly<Record<string, string>> = {

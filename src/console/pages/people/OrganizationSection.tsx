@@ -55,7 +55,6 @@ export const OrganizationSection = () => {
         <ConfirmButton
           button="Close the organization"
           title={`Close ${organization.name}?`}
-          confirmLabel="Close the organization"
           danger
           typed="CLOSE"
           action={async () => {

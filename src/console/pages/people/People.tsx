@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks"
 import { type AnswerOf, call } from "../../api/Call.ts"
+import { capitalized } from "../../api/Reading.ts"
 import { useAuthorNames, useMembers } from "../../components/Author.tsx"
 import { Badge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
@@ -15,7 +16,7 @@ import { type Environment, sessionChanged, useSession, useWorkspace } from "../.
 import { toast } from "../../state/Toasts.ts"
 import { type Membership, memberChanges } from "./memberChanges.ts"
 import { OrganizationSection } from "./OrganizationSection.tsx"
-import { entersAll, type Role, roleLabels, roles } from "./roles.ts"
+import { entersAll, type Role, roles } from "./roles.ts"
 import { RoleChoice, WorkspaceChoice, workspacesInWords } from "./Workspaces.tsx"
 
 type Member = AnswerOf<"members", "list">["data"][number]
@@ -156,7 +157,7 @@ const Members = (props: { readonly onEdit: (member: Member) => void; readonly on
                   </span>
                 )
               },
-              { head: "Role", cell: ({ role }) => roleLabels[role] },
+              { head: "Role", cell: ({ role }) => capitalized(role) },
               { head: "Workspaces", cell: ({ environments }) => workspacesInWords(environments) },
               { head: "Since", cell: ({ joinedAt }) => <Time at={joinedAt} /> },
               {
@@ -194,7 +195,6 @@ const RevokeInvitation = ({ email, id }: Invitation) => (
     label={`Revoke the invitation to ${email}`}
     small
     title={`Revoke the invitation to ${email}?`}
-    confirmLabel="Revoke"
     danger
     action={() => call("invitations", "revoke", { path: { id } })}
     onDone={() => toast(`The invitation to ${email} is revoked.`)}
@@ -221,7 +221,7 @@ const Invitations = ({ onInvite }: { readonly onInvite: () => void }) => {
               items={data}
               columns={[
                 { head: "Address", cell: ({ email }) => email },
-                { head: "Role", cell: ({ role }) => roleLabels[role] },
+                { head: "Role", cell: ({ role }) => capitalized(role) },
                 {
                   head: "Workspaces",
                   cell: ({ environments, role }) => (entersAll(role) ? "Both" : workspacesInWords(environments))

@@ -1,8 +1,8 @@
+import { capitalized } from "../../api/Reading.ts"
 import { Checkbox, FieldGroup, RadioGroup } from "../../components/forms/Field.tsx"
 import type { Environment } from "../../state/Session.ts"
-import { type Role, roleLabels, roleWords } from "./roles.ts"
+import { type Role, roleWords } from "./roles.ts"
 
-const names = { sandbox: "Sandbox", production: "Production" } as const
 const environments: ReadonlyArray<Environment> = ["sandbox", "production"]
 
 interface FieldOf<V> {
@@ -18,7 +18,7 @@ export const RoleChoice = <R extends Role>({
   <RadioGroup
     {...field}
     label="Role"
-    options={offered.map((value) => ({ value, label: roleLabels[value], hint: `Can do: ${roleWords[value]}.` }))}
+    options={offered.map((value) => ({ value, label: capitalized(value), hint: `Can do: ${roleWords[value]}.` }))}
   />
 )
 
@@ -29,7 +29,7 @@ export const WorkspaceChoice = ({ name, onChange, value }: FieldOf<ReadonlyArray
         <Checkbox
           key={environment}
           name={environment}
-          label={names[environment]}
+          label={capitalized(environment)}
           value={value.includes(environment)}
           onChange={(isChosen) =>
             onChange(environments.filter((one) => (one === environment ? isChosen : value.includes(one))))
@@ -41,4 +41,4 @@ export const WorkspaceChoice = ({ name, onChange, value }: FieldOf<ReadonlyArray
 )
 
 export const workspacesInWords = (entered: ReadonlyArray<Environment>): string =>
-  entered.length === 2 ? "Both" : entered.length === 0 ? "None" : names[entered[0] ?? "sandbox"]
+  entered.length === 2 ? "Both" : entered.length === 0 ? "None" : capitalized(entered[0] ?? "sandbox")

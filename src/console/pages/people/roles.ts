@@ -9,11 +9,4 @@ export type Role = keyof typeof roleWords
 
 export const roles: ReadonlyArray<Role> = ["owner", "admin", "developer", "viewer"]
 
-export const roleLabels: Readonly<Record<Role, string>> = {
-  owner: "Owner",
-  admin: "Admin",
-  developer: "Developer",
-  viewer: "Viewer"
-}
-
 export const entersAll = (role: Role): boolean => role === "owner" || role === "admin"

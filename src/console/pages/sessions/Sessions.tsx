@@ -41,7 +41,6 @@ export default function Sessions() {
           button="Sign out everywhere"
           kind="danger"
           title="Sign out everywhere?"
-          confirmLabel="Sign out everywhere"
           danger
           action={() => signOut(true)}
         >

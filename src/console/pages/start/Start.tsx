@@ -17,6 +17,7 @@ interface Step {
   readonly title: string
   readonly words: ComponentChildren
   readonly done: boolean
+  /** Offered until it is done. */
   readonly action?: { readonly href: string; readonly label: string } | undefined
 }
 
@@ -32,7 +33,7 @@ const StepRow = ({ at, next, step }: { readonly step: Step; readonly at: number;
       </span>
       <span class="step-words">{step.words}</span>
     </div>
-    {step.action === undefined ? null : (
+    {step.done || step.action === undefined ? null : (
       <div class="step-action">
         <ButtonLink href={step.action.href} kind={next ? "primary" : "plain"}>
           {step.action.label}
@@ -100,8 +101,7 @@ const goingLive = (
           title: "Create your products again",
           words: "Those of the sandbox don't exist here, and ids differ.",
           done: hasProduct,
-          action:
-            hasProduct || !can("products:write") ? undefined : { href: path("/products"), label: "Create a product" }
+          action: can("products:write") ? { href: path("/products"), label: "Create a product" } : undefined
         }
       ]
     : []),
@@ -110,7 +110,7 @@ const goingLive = (
     title: "Set your return pages",
     words: "Payers come back to them, over HTTPS. Without them, they come back to the operator's page.",
     done: hasReturnPage,
-    action: hasReturnPage || !mayManageOrganization ? undefined : { href: path("/account"), label: "Set them" }
+    action: mayManageOrganization ? { href: path("/account"), label: "Set them" } : undefined
   }
 ]
 
@@ -120,20 +120,21 @@ const useSteps = (facts: Facts): ReadonlyArray<Step> => {
   const { can, environment, mayManageOrganization, path } = workspace
   const { accountStatus, endpoint, hasDelivered, hasKey } = facts
   const live = environment === "production"
+  const mayWrite = can("webhook-endpoints:write")
   return [
     { id: "organization", title: "Create your organization", words: organization.name, done: true },
     {
       id: "account",
-      title: environment === "sandbox" ? "Connect the sandbox account" : "Connect the account",
+      title: live ? "Connect the account" : "Connect the sandbox account",
       words:
         accountStatus === "onboarding"
           ? "It is created; the provider still needs its details."
           : "Payments are made by an account of the payment provider.",
       done: accountStatus === "connected",
       action:
-        accountStatus === "connected" || !mayManageOrganization || !isSupported("accountConnection.startOnboarding")
-          ? undefined
-          : { href: path("/account"), label: accountStatus === "onboarding" ? "Continue" : "Connect" }
+        mayManageOrganization && isSupported("accountConnection.startOnboarding")
+          ? { href: path("/account"), label: accountStatus === "onboarding" ? "Continue" : "Connect" }
+          : undefined
     },
     // A viewer can't see whether a key exists
     ...(organization.role !== "viewer"
@@ -143,7 +144,7 @@ const useSteps = (facts: Facts): ReadonlyArray<Step> => {
             title: "Create your first API key",
             words: "Your program uses it to create checkouts and read payments.",
             done: hasKey,
-            action: hasKey ? undefined : { href: path("/keys"), label: "Create a key" }
+            action: { href: path("/keys"), label: "Create a key" }
           }
         ]
       : []),
@@ -155,10 +156,7 @@ const useSteps = (facts: Facts): ReadonlyArray<Step> => {
         ? "A public HTTPS URL of yours. Its signing secret differs from the sandbox's."
         : "A URL of yours that gets a signed event whenever something happens.",
       done: endpoint !== undefined,
-      action:
-        endpoint !== undefined || !can("webhook-endpoints:write")
-          ? undefined
-          : { href: path("/destinations/new"), label: "Add a destination" }
+      action: mayWrite ? { href: path("/destinations/new"), label: "Add a destination" } : undefined
     },
     {
       id: "event",
@@ -168,9 +166,9 @@ const useSteps = (facts: Facts): ReadonlyArray<Step> => {
         : "Ticked when your destination has answered one with success.",
       done: hasDelivered,
       action:
-        live || hasDelivered || endpoint === undefined || !can("webhook-endpoints:write")
-          ? undefined
-          : { href: path(`/destinations/${endpoint.id}`), label: "Send a test event" }
+        mayWrite && !live && endpoint !== undefined
+          ? { href: path(`/destinations/${endpoint.id}`), label: "Send a test event" }
+          : undefined
     }
   ]
 }

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from "preact"
+import type { ComponentChildren, ComponentType } from "preact"
 import { useState } from "preact/hooks"
 import { OnOffBadge } from "../../../components/Badge.tsx"
 import { Button } from "../../../components/Button.tsx"
@@ -78,14 +78,14 @@ export interface AddressFormProps {
 export const NewAddress = (props: {
   /** `payment link` or `checkout page`. */
   readonly what: string
+  readonly form: ComponentType<AddressFormProps>
   readonly onClose: () => void
-  readonly children: (onCreated: (url: string) => void) => ComponentChildren
 }) => {
   const [url, setUrl] = useState<string | undefined>(undefined)
   return (
     <Dialog title={`New ${props.what}`} onClose={props.onClose}>
       {url === undefined ? (
-        props.children(setUrl)
+        <props.form onClose={props.onClose} onCreated={setUrl} />
       ) : (
         <div class="share">
           <p>Give this address to whoever should pay. It can be used again and again, until you close it.</p>

@@ -15,7 +15,7 @@ import { toast } from "../../../state/Toasts.ts"
 import { countedUpTo } from "../../overview/format.ts"
 import { everyPeriod } from "../prices/PriceWords.ts"
 import { ImagesField } from "../products/ImagesField.tsx"
-import { type AddressFormProps, AddressList, NewAddress } from "./AddressList.tsx"
+import { type AddressFormProps, AddressList } from "./AddressList.tsx"
 import {
   type CheckoutPage,
   type CheckoutPageDraft,
@@ -142,7 +142,7 @@ const CheckoutPageForm = ({ onClose, page, submit }: CheckoutPageFormProps) => {
   )
 }
 
-const NewPageForm = ({ onClose, onCreated }: AddressFormProps) => {
+export const NewPageForm = ({ onClose, onCreated }: AddressFormProps) => {
   const page = useDraft({
     initial: emptyCheckoutPage,
     read: newPage,
@@ -151,12 +151,6 @@ const NewPageForm = ({ onClose, onCreated }: AddressFormProps) => {
   })
   return <CheckoutPageForm page={page} submit="Create page" onClose={onClose} />
 }
-
-export const NewCheckoutPage = ({ onClose }: { readonly onClose: () => void }) => (
-  <NewAddress what="checkout page" onClose={onClose}>
-    {(onCreated) => <NewPageForm onClose={onClose} onCreated={onCreated} />}
-  </NewAddress>
-)
 
 const EditCheckoutPage = ({ onClose, page }: { readonly page: CheckoutPage; readonly onClose: () => void }) => {
   const edited = useDraft({
@@ -174,26 +168,24 @@ const EditCheckoutPage = ({ onClose, page }: { readonly page: CheckoutPage; read
   )
 }
 
-const DeletePage = ({ id, title }: CheckoutPage) => {
-  return (
-    <ConfirmButton
-      button="Delete"
-      label={`Delete ${title}`}
-      small
-      kind="quiet"
-      title={`Delete ${title}?`}
-      danger
-      confirmLabel="Delete page"
-      action={() => call("checkoutPages", "delete", { path: { id } })}
-      onDone={() => toast(`${title} was deleted`)}
-    >
-      <p>
-        This is final: whoever opens its address reads that it is gone. To stop selling for a while, close the page
-        instead. Sessions that payers have opened already can still be paid.
-      </p>
-    </ConfirmButton>
-  )
-}
+const DeletePage = ({ id, title }: CheckoutPage) => (
+  <ConfirmButton
+    button="Delete"
+    label={`Delete ${title}`}
+    small
+    kind="quiet"
+    title={`Delete ${title}?`}
+    danger
+    confirmLabel="Delete page"
+    action={() => call("checkoutPages", "delete", { path: { id } })}
+    onDone={() => toast(`${title} was deleted`)}
+  >
+    <p>
+      This is final: whoever opens its address reads that it is gone. To stop selling for a while, close the page
+      instead. Sessions that payers have opened already can still be paid.
+    </p>
+  </ConfirmButton>
+)
 
 const itemWords = ({ currency, recurring, unitAmount }: CheckoutPage["items"][number]): string => {
   const period = recurring === null ? undefined : everyPeriod(recurring.interval, recurring.intervalCount)

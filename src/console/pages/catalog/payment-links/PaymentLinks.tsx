@@ -16,7 +16,7 @@ import { useWorkspace } from "../../../state/Session.ts"
 import { useUrlState } from "../../../state/UrlState.ts"
 import { priceWords } from "../prices/PriceWords.ts"
 import { type AddressFormProps, AddressList, NewAddress } from "./AddressList.tsx"
-import { CheckoutPageList, NewCheckoutPage } from "./CheckoutPages.tsx"
+import { CheckoutPageList, NewPageForm } from "./CheckoutPages.tsx"
 import { firstItem, itemsIn } from "./ItemDraft.ts"
 import { ItemsField } from "./ItemsField.tsx"
 
@@ -146,16 +146,17 @@ export default function PaymentLinks() {
       {isPages ? "New checkout page" : "New payment link"}
     </Button>
   ) : undefined
-  const close = () => setCreating(false)
   return (
     <Page title={isPages ? "Checkout pages" : "Payment links"} actions={create}>
       <Tabs label="Kinds of links" current={isPages ? "pages" : "links"} items={items} />
       {isPages ? <CheckoutPageList action={create} /> : <PaymentLinkList action={create} />}
-      {isCreating && isPages && <NewCheckoutPage onClose={close} />}
-      {isCreating && !isPages && (
-        <NewAddress what="payment link" onClose={close}>
-          {(onCreated) => <LinkForm onClose={close} onCreated={onCreated} />}
-        </NewAddress>
+      {isCreating && (
+        <NewAddress
+          key={isPages}
+          what={isPages ? "checkout page" : "payment link"}
+          form={isPages ? NewPageForm : LinkForm}
+          onClose={() => setCreating(false)}
+        />
       )}
     </Page>
   )

@@ -13,7 +13,7 @@ export const everyPeriod = (interval: string | undefined, intervals: number | un
     : `every ${count.format(intervals)} ${interval}s`
 }
 
-export const periodOf = (price: unknown): string | undefined =>
+const periodOf = (price: unknown): string | undefined =>
   everyPeriod(textAt(price, "recurring", "interval"), numberAt(price, "recurring", "interval_count"))
 
 const currencyOf = (price: unknown): string => textAt(price, "currency") ?? ""
