@@ -115,6 +115,5 @@ export const renewSubscription = Effect.fnUntraced(function* (context: RequestCo
   })
   context.objects.put("invoice", invoice.id, invoice)
   tellOf(context, invoice, next.status === "active" ? "paid" : "failed")
-  context.save("subscription", subscription, "customer.subscription.updated", before)
-  return subscription
+  return context.save("subscription", "customer.subscription.updated", subscription, before)
 })

@@ -96,7 +96,7 @@ export const movePayout: (
     return yield* invalid("state", `A payout cannot go from ${before.status} to ${state}.`)
   }
   const payout = changed(context, before, state)
-  context.save("payout", payout, "payout.updated", before)
+  context.save("payout", "payout.updated", payout, before)
   if (state === "paid" || state === "failed" || state === "canceled") {
     context.emit({ type: `payout.${state}`, shape: "payout", object: payout })
   }
@@ -113,7 +113,7 @@ export const makePayoutOf: (context: RequestContext, order: PayoutOrder) => Effe
       payout: payout.id,
       transactions: contentsOf(context, payout, transaction.id)
     })
-    context.save("payout", payout, "payout.created")
+    context.save("payout", "payout.created", payout)
     return order.state === "pending" ? payout : yield* movePayout(context, payout.id, order.state)
   })
 

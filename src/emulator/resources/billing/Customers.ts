@@ -8,7 +8,7 @@ import { resource } from "../Resource.ts"
 
 /** Creates the customer for a payer. Event: `customer.created`. */
 export const createCustomer = (context: RequestContext, email: string | null): Customer => {
-  const customer: Customer = {
+  return context.save("customer", "customer.created", {
     id: newId("cus_"),
     object: "customer",
     ...nulls("address currency customer_account default_source description discount name phone shipping test_clock"),
@@ -23,9 +23,7 @@ export const createCustomer = (context: RequestContext, email: string | null): C
     next_invoice_sequence: 1,
     preferred_locales: [],
     tax_exempt: "none"
-  }
-  context.save("customer", customer, "customer.created")
-  return customer
+  })
 }
 
 const listParams = Schema.Struct({

@@ -63,7 +63,7 @@ export const cancelSubscription = Effect.fnUntraced(function* (
   before: Subscription
 ) {
   if (hasEnded(before.status)) return yield* notFound("subscription", before.id)
-  const subscription: Subscription = {
+  return context.save("subscription", "customer.subscription.deleted", {
     ...before,
     canceled_at: context.now,
     cancellation_details: {
@@ -74,16 +74,15 @@ export const cancelSubscription = Effect.fnUntraced(function* (
     },
     ended_at: context.now,
     status: "canceled"
-  }
-  context.save("subscription", subscription, "customer.subscription.deleted")
-  return subscription
+  })
 })
 
-export const endSubscription = (context: RequestContext, before: Subscription): Subscription => {
-  const subscription: Subscription = { ...before, ended_at: context.now, status: "canceled" }
-  context.save("subscription", subscription, "customer.subscription.deleted")
-  return subscription
-}
+export const endSubscription = (context: RequestContext, before: Subscription): Subscription =>
+  context.save("subscription", "customer.subscription.deleted", {
+    ...before,
+    ended_at: context.now,
+    status: "canceled"
+  })
 
 const cancellationAtEnd = (context: RequestContext, { items }: Subscription, ends: boolean) => ({
   cancel_at: ends ? Math.max(...items.data.map(({ current_period_end }) => current_period_end)) : null,
@@ -114,7 +113,7 @@ const update = Effect.fnUntraced(function* (
     metadata: Params.patchMetadata(before.metadata, params.metadata)
   }
   if (changes || params.metadata !== undefined) {
-    context.save("subscription", subscription, "customer.subscription.updated", before)
+    context.save("subscription", "customer.subscription.updated", subscription, before)
   }
   return subscription
 })

@@ -95,8 +95,7 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: Cre
   yield* checkDeadline(context, params)
   yield* checkProducts(context, params)
   const coupon = makeCoupon(id, context.now, params)
-  context.save("coupon", coupon, "coupon.created")
-  return coupon
+  return context.save("coupon", "coupon.created", coupon)
 })
 
 /** The coupon with its current state: `valid` until its last redemption or its deadline. */
@@ -112,8 +111,7 @@ const coupons = resource("/v1/coupons", "coupon", ({ now }, coupon) => currentCo
 const update = (context: RequestContext, { metadata, ...rest }: typeof updateParams.Type, before: Coupon) =>
   Effect.sync(() => {
     const coupon: Coupon = { ...before, ...rest, metadata: Params.patchMetadata(before.metadata ?? {}, metadata) }
-    context.save("coupon", coupon, "coupon.updated", before)
-    return coupon
+    return context.save("coupon", "coupon.updated", coupon, before)
   })
 
 /** Deleting a coupon deactivates its promotion codes: they remain, but can never be used again. */

@@ -71,7 +71,7 @@ const claimLookupKey = (
   if (transfer_lookup_key !== true) {
     return invalid("lookup_key", `A price (\`${holder.id}\`) already uses that lookup key.`, "resource_already_exists")
   }
-  context.save("price", { ...holder, lookup_key: null }, "price.updated", holder)
+  context.save("price", "price.updated", { ...holder, lookup_key: null }, holder)
   return Effect.void
 }
 
@@ -100,8 +100,7 @@ const update = Effect.fnUntraced(function* (context: RequestContext, params: typ
   }
   yield* claimLookupKey(context, params, before.id)
   const price: Price = { ...before, ...rest, metadata }
-  context.save("price", price, "price.updated", before)
-  return price
+  return context.save("price", "price.updated", price, before)
 })
 
 const matches = ({ lookup_key, recurring }: Price, params: typeof listParams.Type): boolean =>

@@ -92,12 +92,11 @@ export const createProduct = Effect.fnUntraced(function* (context: RequestContex
   }
   const product = makeProduct(id, context.now, params)
   if (params.default_price_data === undefined) {
-    context.save("product", product, "product.created")
-    return product
+    return context.save("product", "product.created", product)
   }
   const price = yield* createPrice(context, id, params.default_price_data, "default_price_data")
   const priced = { ...product, default_price: price.id }
-  context.save("product", priced, "product.created")
+  context.save("product", "product.created", priced)
   context.emit({ type: "price.created", shape: "price", object: price })
   return priced
 })
@@ -133,8 +132,7 @@ const updateProduct = Effect.fnUntraced(function* (
   yield* checkDefaultPrice(context, before, params.default_price)
   const metadata = yield* Params.changedMetadata(before.metadata, params.metadata)
   const product: Product = { ...before, ...changesOf(params), metadata, updated: context.now }
-  context.save("product", product, "product.updated", before)
-  return product
+  return context.save("product", "product.updated", product, before)
 })
 
 const deleteProduct = (context: RequestContext, _: object, product: Product): Effect.Effect<object, ProviderError> => {

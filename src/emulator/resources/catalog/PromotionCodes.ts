@@ -83,7 +83,7 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: Cre
   yield* checkBounds(context, coupon, params)
   const code = params.code ?? newCode()
   if (params.active !== false) yield* checkUnique(context, code)
-  const promotionCode: PromotionCode = {
+  return context.save("promotion_code", "promotion_code.created", {
     id: newId("promo_"),
     object: "promotion_code",
     active: params.active ?? true,
@@ -96,9 +96,7 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: Cre
     promotion: params.promotion,
     restrictions: { first_time_transaction: false, minimum_amount: null, minimum_amount_currency: null },
     times_redeemed: 0
-  }
-  context.save("promotion_code", promotionCode, "promotion_code.created")
-  return promotionCode
+  })
 })
 
 const codes = resource("/v1/promotion_codes", "promotion_code", currentPromotionCode)
@@ -122,8 +120,7 @@ const update = Effect.fnUntraced(function* (
   if (params.active === true && !before.active) yield* checkActivation(context, before)
   const metadata = yield* Params.changedMetadata(before.metadata ?? {}, params.metadata)
   const code: PromotionCode = { ...before, active: params.active ?? before.active, metadata }
-  context.save("promotion_code", code, "promotion_code.updated", before)
-  return code
+  return context.save("promotion_code", "promotion_code.updated", code, before)
 })
 
 export const promotionCodeRoutes: ReadonlyArray<Route> = [

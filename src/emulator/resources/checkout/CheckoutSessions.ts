@@ -20,11 +20,8 @@ const listParams = Schema.Struct({
 
 const sessions = resource("/v1/checkout/sessions", "checkout.session")
 
-export const expireSession = (context: RequestContext, open: Session): Session => {
-  const session: Session = { ...open, status: "expired", url: null }
-  context.save("checkout.session", session, "checkout.session.expired")
-  return session
-}
+export const expireSession = (context: RequestContext, open: Session): Session =>
+  context.save("checkout.session", "checkout.session.expired", { ...open, status: "expired", url: null })
 
 export const isOverdue = (session: Session, now: number): boolean =>
   session.status === "open" && session.expires_at <= now

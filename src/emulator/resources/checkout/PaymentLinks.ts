@@ -205,8 +205,7 @@ const createPaymentLink: (context: RequestContext, params: LinkParams) => Effect
     yield* checkTotal(items, "line_items")
     const link = makeLink(context.baseUrl, sale, params)
     context.objects.put("order", link.id, makeOrder(items, params))
-    context.save("payment_link", link, "payment_link.created")
-    return link
+    return context.save("payment_link", "payment_link.created", link)
   })
 
 const updateParams = Schema.Struct({
@@ -226,10 +225,8 @@ const listParams = Schema.Struct({ ...pageParams, active: Params.optional(Params
 
 const links = resource("/v1/payment_links", "payment_link")
 
-const change = (context: RequestContext, before: PaymentLink, link: PaymentLink): PaymentLink => {
-  context.save("payment_link", link, "payment_link.updated", before)
-  return link
-}
+const change = (context: RequestContext, before: PaymentLink, link: PaymentLink): PaymentLink =>
+  context.save("payment_link", "payment_link.updated", link, before)
 
 const restrictionsOf = (before: PaymentLink, params: UpdateParams): PaymentLink["restrictions"] => {
   if (params.restrictions === undefined) return before.restrictions

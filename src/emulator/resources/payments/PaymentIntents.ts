@@ -19,7 +19,7 @@ export const createPaymentIntent = (
   { amount, currency, customer, data = {} }: PaymentTerms
 ): PaymentIntent => {
   const id = newId("pi_")
-  const intent: PaymentIntent = {
+  return context.save("payment_intent", "payment_intent.created", {
     id,
     object: "payment_intent",
     ...nulls("allowed_payment_method_types application application_fee_amount automatic_payment_methods canceled_at"),
@@ -45,9 +45,7 @@ export const createPaymentIntent = (
     payment_method_types: ["card"],
     status: "requires_payment_method",
     ...data
-  }
-  context.save("payment_intent", intent, "payment_intent.created")
-  return intent
+  })
 }
 
 const intents = resource("/v1/payment_intents", "payment_intent")

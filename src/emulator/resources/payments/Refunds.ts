@@ -163,8 +163,7 @@ export const failRefund = Effect.fnUntraced(function* (
 const update = (context: RequestContext, params: typeof updateParams.Type, before: Refund) =>
   Effect.sync(() => {
     const refund: Refund = { ...before, metadata: Params.patchMetadata(before.metadata ?? {}, params.metadata) }
-    context.save("refund", refund, "refund.updated", before)
-    return refund
+    return context.save("refund", "refund.updated", refund, before)
   })
 
 export const refundRoutes: ReadonlyArray<Route> = [
