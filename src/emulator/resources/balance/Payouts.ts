@@ -1,5 +1,4 @@
-import { Effect, Schema } from "effect"
-import { pageParams } from "../../api/Lists.ts"
+import { Effect } from "effect"
 import * as Params from "../../api/Params.ts"
 import type { RequestContext, Route } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
@@ -117,17 +116,13 @@ export const makePayoutOf: (context: RequestContext, order: PayoutOrder) => Effe
     return order.state === "pending" ? payout : yield* movePayout(context, payout.id, order.state)
   })
 
-const listParams = Schema.Struct({
-  ...pageParams,
-  arrival_date: Params.optional(Params.range),
-  created: Params.optional(Params.range),
-  destination: Params.optional(Params.text()),
-  status: Params.optional(Params.oneOf("pending", "paid", "failed", "canceled", "in_transit"))
+const filters = Params.optionals({
+  arrival_date: Params.range,
+  created: Params.range,
+  destination: Params.text(),
+  status: Params.oneOf("pending", "paid", "failed", "canceled", "in_transit")
 })
 
 const payouts = resource("/v1/payouts", "payout")
 
-export const payoutRoutes: ReadonlyArray<Route> = [
-  payouts.list(listParams, { fields: ["arrival_date", "created", "destination", "status"] }),
-  payouts.get
-]
+export const payoutRoutes: ReadonlyArray<Route> = [payouts.list(filters), payouts.get]

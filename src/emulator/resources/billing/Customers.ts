@@ -1,5 +1,3 @@
-import { Schema } from "effect"
-import { pageParams } from "../../api/Lists.ts"
 import * as Params from "../../api/Params.ts"
 import type { RequestContext, Route } from "../../api/Route.ts"
 import { newCode, newId } from "../../Ids.ts"
@@ -26,15 +24,9 @@ export const createCustomer = (context: RequestContext, email: string | null): C
   })
 }
 
-const listParams = Schema.Struct({
-  ...pageParams,
-  created: Params.optional(Params.range),
-  email: Params.optional(Params.text(512))
-})
-
 const customers = resource("/v1/customers", "customer")
 
 export const customerRoutes: ReadonlyArray<Route> = [
-  customers.list(listParams, { fields: ["created", "email"] }),
+  customers.list(Params.optionals({ created: Params.range, email: Params.text(512) })),
   customers.get
 ]

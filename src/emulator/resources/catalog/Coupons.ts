@@ -1,6 +1,5 @@
 import { Effect, Schema } from "effect"
 import { maximumAmount } from "../../Amounts.ts"
-import { pageParams } from "../../api/Lists.ts"
 import * as Params from "../../api/Params.ts"
 import { noParams, type RequestContext, type Route } from "../../api/Route.ts"
 import { newCode } from "../../Ids.ts"
@@ -28,8 +27,6 @@ const updateParams = Schema.Struct({
   metadata: Params.optional(Params.metadata),
   name: Params.optional(Params.clearable(Params.text(40)))
 })
-
-const listParams = Schema.Struct({ ...pageParams, created: Params.optional(Params.range) })
 
 const checkAmount = ({ amount_off, currency, percent_off }: CreateParams): Check => {
   if (amount_off === undefined && percent_off === undefined) {
@@ -130,7 +127,7 @@ const remove = (context: RequestContext, _: object, coupon: Coupon) =>
 
 export const couponRoutes: ReadonlyArray<Route> = [
   coupons.create(createParams, create),
-  coupons.list(listParams, { fields: ["created"] }),
+  coupons.list(Params.optionals({ created: Params.range })),
   coupons.get,
   coupons.update(updateParams, update),
   coupons.remove("deleted")(noParams, remove)

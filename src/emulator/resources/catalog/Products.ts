@@ -1,5 +1,4 @@
 import { Effect, Schema } from "effect"
-import { pageParams } from "../../api/Lists.ts"
 import * as Params from "../../api/Params.ts"
 import { noParams, type RequestContext, type Route } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
@@ -56,15 +55,6 @@ const updateParams = Schema.Struct({
   tax_code: Params.optional(Params.clearable(taxCode)),
   unit_label: Params.optional(Params.clearable(Params.text(255))),
   url: Params.optional(Params.clearable(Params.url))
-})
-
-const listParams = Schema.Struct({
-  ...pageParams,
-  active: Params.optional(Params.boolean),
-  created: Params.optional(Params.range),
-  ids: Params.optional(Params.listOf(Params.text())),
-  shippable: Params.optional(Params.boolean),
-  url: Params.optional(Params.url)
 })
 
 const makeProduct = (id: string, created: number, params: typeof createParams.Type): Product => ({
@@ -147,10 +137,16 @@ const deleteProduct = (context: RequestContext, _: object, product: Product): Ef
 
 export const productRoutes: ReadonlyArray<Route> = [
   products.create(createParams, createProduct),
-  products.list(listParams, {
-    fields: ["active", "created", "shippable", "url"],
-    matches: ({ id }, { ids = [id] }) => ids.includes(id)
-  }),
+  products.list(
+    Params.optionals({
+      active: Params.boolean,
+      created: Params.range,
+      ids: Params.listOf(Params.text()),
+      shippable: Params.boolean,
+      url: Params.url
+    }),
+    { matches: { ids: ({ id }, ids = [id]) => ids.includes(id) } }
+  ),
   products.get,
   products.update(updateParams, updateProduct),
   products.remove("deleted")(noParams, deleteProduct)

@@ -1,5 +1,4 @@
 import { Effect, Schema } from "effect"
-import { pageParams } from "../../api/Lists.ts"
 import * as Params from "../../api/Params.ts"
 import type { RequestContext, Route } from "../../api/Route.ts"
 import { newCode, newId } from "../../Ids.ts"
@@ -22,14 +21,6 @@ type CreateParams = typeof createParams.Type
 const updateParams = Schema.Struct({
   active: Params.optional(Params.boolean),
   metadata: Params.optional(Params.metadata)
-})
-
-const listParams = Schema.Struct({
-  ...pageParams,
-  active: Params.optional(Params.boolean),
-  code: Params.optional(Params.text()),
-  coupon: Params.optional(Params.text()),
-  created: Params.optional(Params.range)
 })
 
 /** Active while it is enabled, its coupon is valid and its own limits are not reached. */
@@ -125,12 +116,21 @@ const update = Effect.fnUntraced(function* (
 
 export const promotionCodeRoutes: ReadonlyArray<Route> = [
   codes.create(createParams, create),
-  codes.list(listParams, {
-    fields: ["active", "created"],
-    matches: (one, { code = one.code, coupon = one.promotion.coupon }) =>
-      sameCode(one.code, code) && one.promotion.coupon === coupon,
-    noun: "promotion code"
-  }),
+  codes.list(
+    Params.optionals({
+      active: Params.boolean,
+      code: Params.text(),
+      coupon: Params.text(),
+      created: Params.range
+    }),
+    {
+      matches: {
+        code: ({ code }, asked = code) => sameCode(code, asked),
+        coupon: ({ promotion: { coupon } }, asked = coupon) => coupon === asked
+      },
+      noun: "promotion code"
+    }
+  ),
   codes.get,
   codes.update(updateParams, update)
 ]

@@ -1,5 +1,4 @@
 import { Effect, Schema, Struct } from "effect"
-import { pageParams } from "../../api/Lists.ts"
 import * as Params from "../../api/Params.ts"
 import type { RequestContext, Route } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
@@ -221,8 +220,6 @@ const updateParams = Schema.Struct({
 
 type UpdateParams = typeof updateParams.Type
 
-const listParams = Schema.Struct({ ...pageParams, active: Params.optional(Params.boolean) })
-
 const links = resource("/v1/payment_links", "payment_link")
 
 const change = (context: RequestContext, before: PaymentLink, link: PaymentLink): PaymentLink =>
@@ -332,7 +329,7 @@ export const countSale = (context: RequestContext, session: Session): void => {
 
 export const paymentLinkRoutes: ReadonlyArray<Route> = [
   links.create(paymentLinkParams, createPaymentLink),
-  links.list(listParams, { fields: ["active"] }),
+  links.list(Params.optionals({ active: Params.boolean })),
   links.get,
   links.update(updateParams, update),
   links.parts("line_items", "item", soldItems)
