@@ -5,13 +5,18 @@ import * as Params from "./Params.ts"
 import type { RequestContext } from "./Route.ts"
 
 /** The parameters of every list: `limit` 1 to 100 (default 10) and one cursor. */
-export const pageParams = {
-  ending_before: Params.optional(Params.text()),
-  limit: Params.optional(Params.integer(1, 100)),
-  starting_after: Params.optional(Params.text())
-}
+export const pageParams = Params.optionals({
+  ending_before: Params.text(),
+  limit: Params.integer(1, 100),
+  starting_after: Params.text()
+})
 
-export type PageRequest = Schema.Struct.Type<typeof pageParams>
+export type PageRequest = typeof pageParams.Type
+
+/** The parameters of a list with further filters. */
+export const listParams = <A, I>(
+  filters: Schema.Schema<A, I>
+): Schema.Schema<PageRequest & A, typeof pageParams.Encoded & I> => Schema.extend(pageParams, filters)
 
 export const storedList = <Item>(data: ReadonlyArray<Item>, url: string, has_more = false): List<Item> => ({
   object: "list",
@@ -49,11 +54,10 @@ export const page = <Item extends { readonly id: string }>(
   return Effect.succeed(storedList(data, url, candidates.length > limit))
 }
 
-export const paymentListParams = Schema.Struct({
-  ...pageParams,
-  charge: Params.optional(Params.text()),
-  created: Params.optional(Params.range),
-  payment_intent: Params.optional(Params.text())
+export const paymentFilters = Params.optionals({
+  charge: Params.text(),
+  created: Params.range,
+  payment_intent: Params.text()
 })
 
 /** Checks a list's payment filters: an unknown payment is refused (400, `resource_missing`). */

@@ -25,6 +25,10 @@ const leaf = <A>(target: Schema.Schema<A>, read: Read<A>, code?: string): Schema
 
 export const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
+/** Parameters that are all optional. */
+export const optionals = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
+  Schema.partialWith(Schema.Struct(fields), { exact: true })
+
 const emptyMessage =
   "You passed an empty string. Empty values are an attempt to unset a parameter, which this one cannot be."
 

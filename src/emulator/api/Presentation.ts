@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { invalid, type ProviderError } from "../ProviderError.ts"
-import { isKind } from "../Records.ts"
+import type { Kind } from "../Records.ts"
 import type { Scoped } from "../store/Store.ts"
 import { type Field, type Fields, fieldsOf, type Shape } from "./Shapes.ts"
 
@@ -18,44 +18,30 @@ const maximumDepth = 4
 /** Items that an expanded list shows; clients fetch the rest from the list's own URL. */
 const includedItems = 10
 
-/** Where a partly parsed path leads: to an answer, a part of an object, or a value without fields. */
-type Place = AnswerShape | { readonly partOf: Fields } | "leaf"
+const own = (fields: Fields, name: string): Field | undefined =>
+  Object.hasOwn(fields, name) ? fields[name] : undefined
 
-const fieldsAt = (at: Place): Fields => {
-  if (at === "leaf" || "listOf" in at) return {}
-  return "partOf" in at ? at.partOf : fieldsOf(at.object)
-}
-
-const behind = (field: Field): Place => {
-  switch (field.how) {
-    case "hidden":
-    case "variant":
-      return "leaf"
+/** The field that a part of a path leads to. */
+const step = (at: Field | undefined, part: string): Field | undefined => {
+  switch (at?.how) {
     case "list":
     case "items":
-      return { listOf: field.shape }
+      return part === "data" ? { how: "embedded", shape: at.shape } : undefined
     case "part":
-      return { partOf: field.fields }
+      return own(at.fields, part)
     case "reference":
     case "embedded":
-      return { object: field.shape }
+      return own(fieldsOf(at.shape), part)
+    default:
+      return undefined
   }
 }
 
-const step = (at: Place, part: string): Place | undefined => {
-  if (at !== "leaf" && "listOf" in at) return part === "data" ? { object: at.listOf } : undefined
-  const known = fieldsAt(at)
-  const field = Object.hasOwn(known, part) ? known[part] : undefined
-  return field === undefined ? undefined : behind(field)
-}
-
-const isExpandable = (shape: AnswerShape, path: ReadonlyArray<string>): boolean => {
-  let at: Place | undefined = shape
-  for (const part of path) {
-    at = step(at, part)
-    if (at === undefined) return false
-  }
-  return at === "leaf" || !("partOf" in at)
+const isExpandable = (answer: AnswerShape, path: string): boolean => {
+  const root: Field =
+    "object" in answer ? { how: "embedded", shape: answer.object } : { how: "items", shape: answer.listOf }
+  const at = path.split(".").reduce<Field | undefined>(step, root)
+  return at !== undefined && at.how !== "part"
 }
 
 const add = (tree: Expansion, [head, ...rest]: ReadonlyArray<string>): Expansion =>
@@ -70,7 +56,7 @@ export const parseExpansion = (
   if (tooDeep !== undefined) {
     return invalid("expand", `You cannot expand more than ${maximumDepth} levels of a property: ${tooDeep}`)
   }
-  const refused = paths.find((path) => !isExpandable(shape, path.split(".")))
+  const refused = paths.find((path) => !isExpandable(shape, path))
   return refused === undefined
     ? Effect.succeed(paths.reduce((tree, path) => add(tree, path.split(".")), unexpanded))
     : invalid("expand", `This property cannot be expanded (${refused}).`)
@@ -89,9 +75,9 @@ const presentItems = (objects: Scoped, shape: Shape, items: ReadonlyArray<unknow
     .slice(0, includedItems)
     .map((item) => (isPlain(item) ? present(objects, shape, item, expansion["data"] ?? unexpanded) : item))
 
-const variantOf = (objects: Scoped, shapes: ReadonlyArray<Shape>, id: unknown): unknown => {
+const variantOf = (objects: Scoped, shapes: ReadonlyArray<Kind>, id: unknown): unknown => {
   for (const shape of shapes) {
-    const target = typeof id === "string" && isKind(shape) ? objects.get(shape, id) : undefined
+    const target = typeof id === "string" ? objects.get(shape, id) : undefined
     if (target !== undefined) return present(objects, shape, target, unexpanded)
   }
   return id

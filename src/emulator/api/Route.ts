@@ -14,12 +14,13 @@ export interface RequestContext extends EventOrigin {
   readonly platform: { readonly id: string; readonly objects: Scoped }
   readonly baseUrl: string
   readonly emit: (happening: Happening) => void
+  /** Stores the object, reports it and returns it. */
   readonly save: <K extends Kind>(
     kind: K,
-    object: Records[K] & { readonly id: string },
     type: Happening["type"],
+    object: Records[K] & { readonly id: string },
     previous?: Records[K]
-  ) => void
+  ) => Records[K]
 }
 
 interface Cause {
@@ -52,9 +53,10 @@ export const requestContext = (
     platform: { id: platformId, objects: transaction.in(platformId) },
     baseUrl,
     emit: (happening) => void emit(objects, origin, happening),
-    save: (kind, object, type, previous) => {
+    save: (kind, type, object, previous) => {
       objects.put(kind, object.id, object)
       emit(objects, origin, { type, shape: kind, object, ...(previous === undefined ? {} : { previous }) })
+      return object
     }
   }
 }

@@ -65,7 +65,7 @@ export const payLater = Effect.fnUntraced(function* (
   const email = payer.email ?? session.customer_email
   const customer = session.customer_creation === "always" ? createCustomer(context, email).id : null
   const intent = waiting(context, { ...intentOf(context, chosen, session.payment_intent), customer }, method)
-  context.save("payment_intent", intent, "payment_intent.requires_action")
+  context.save("payment_intent", "payment_intent.requires_action", intent)
   return complete(context, { ...session, payment_method_types: ["card", method] }, email, {
     customer,
     payment_intent: intent.id,
@@ -78,7 +78,7 @@ const methodOf = ({ payment_method_types }: PaymentIntent): PaymentMethod =>
 
 /** Expires the slip or the code: no charge is created. Event: `payment_intent.payment_failed`. */
 const runOut = (context: RequestContext, before: PaymentIntent): void => {
-  const intent: PaymentIntent = {
+  context.save("payment_intent", "payment_intent.payment_failed", {
     ...before,
     last_payment_error: {
       code: "payment_intent_payment_attempt_expired",
@@ -89,8 +89,7 @@ const runOut = (context: RequestContext, before: PaymentIntent): void => {
     next_action: null,
     payment_method: null,
     status: "requires_payment_method"
-  }
-  context.save("payment_intent", intent, "payment_intent.payment_failed")
+  })
 }
 
 const unpaidIntent = (context: RequestContext, session: Session): Effect.Effect<PaymentIntent, ProviderError> => {
@@ -111,7 +110,8 @@ export const settle = Effect.fnUntraced(function* (
   const isPaid = outcome === "succeeded"
   if (isPaid) succeed(context, intent, before.customer_details?.email ?? null, methodOf(intent))
   else runOut(context, intent)
-  const session: Session = { ...before, payment_status: isPaid ? "paid" : "unpaid" }
-  context.save("checkout.session", session, `checkout.session.async_payment_${outcome}`)
-  return session
+  return context.save("checkout.session", `checkout.session.async_payment_${outcome}`, {
+    ...before,
+    payment_status: isPaid ? "paid" : "unpaid"
+  })
 })

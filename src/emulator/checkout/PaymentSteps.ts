@@ -32,8 +32,7 @@ const charge = (context: RequestContext, intent: PaymentIntent, { email, method,
   const paymentMethod = typeof intent.payment_method === "string" ? intent.payment_method : newId("pm_")
   const attempt = makeCharge(intent, { created: context.now, outcome, method, paymentMethod, email })
   const made = outcome === "approved" ? { ...attempt, balance_transaction: recordCharge(context, attempt).id } : attempt
-  context.save("charge", made, outcome === "approved" ? "charge.succeeded" : "charge.failed")
-  return made
+  return context.save("charge", outcome === "approved" ? "charge.succeeded" : "charge.failed", made)
 }
 
 /** The card, or another payment method, pays. Events: `charge.succeeded`, `payment_intent.succeeded`. */
@@ -44,7 +43,7 @@ export const succeed = (
   method: PaymentMethod = "card"
 ): PaymentIntent => {
   const paid = charge(context, waiting, { outcome: "approved", method, email })
-  const intent: PaymentIntent = {
+  return context.save("payment_intent", "payment_intent.succeeded", {
     ...waiting,
     amount_received: waiting.amount,
     last_payment_error: null,
@@ -52,15 +51,13 @@ export const succeed = (
     next_action: null,
     payment_method: paid.payment_method,
     status: "succeeded"
-  }
-  context.save("payment_intent", intent, "payment_intent.succeeded")
-  return intent
+  })
 }
 
 /** The card is declined. Events: `charge.failed`, `payment_intent.payment_failed`. */
 export const fail = (context: RequestContext, waiting: PaymentIntent, email: string | null): PaymentIntent => {
   const failed = charge(context, waiting, { outcome: "declined", method: "card", email })
-  const intent: PaymentIntent = {
+  return context.save("payment_intent", "payment_intent.payment_failed", {
     ...waiting,
     last_payment_error: {
       advice_code: "try_again_later",
@@ -74,9 +71,7 @@ export const fail = (context: RequestContext, waiting: PaymentIntent, email: str
     },
     latest_charge: failed.id,
     status: "requires_payment_method"
-  }
-  context.save("payment_intent", intent, "payment_intent.payment_failed")
-  return intent
+  })
 }
 
 export type Outcome = Pick<Session, "payment_status"> &

@@ -6,7 +6,7 @@ import { makeInvoice } from "../resources/billing/Invoices.ts"
 import { endSubscription, existingSubscription } from "../resources/billing/Subscriptions.ts"
 import { makeItem, sumOf } from "../resources/checkout/Sales.ts"
 import { createPaymentIntent } from "../resources/payments/PaymentIntents.ts"
-import { nextPeriodEnd } from "./Calendar.ts"
+import { periodEnd } from "./Calendar.ts"
 import { discounted, fullPrice } from "./Discounts.ts"
 import { fail, succeed } from "./PaymentSteps.ts"
 
@@ -24,7 +24,7 @@ const renewed = (before: Subscription, outcome: RenewalOrder["outcome"]): Subscr
       current_period_end:
         item.price.recurring === null
           ? item.current_period_end
-          : nextPeriodEnd(before.billing_cycle_anchor, item.current_period_end, item.price.recurring),
+          : periodEnd(before.billing_cycle_anchor, item.current_period_end, item.price.recurring),
       current_period_start: item.current_period_end
     }))
   },
@@ -115,6 +115,5 @@ export const renewSubscription = Effect.fnUntraced(function* (context: RequestCo
   })
   context.objects.put("invoice", invoice.id, invoice)
   tellOf(context, invoice, next.status === "active" ? "paid" : "failed")
-  context.save("subscription", subscription, "customer.subscription.updated", before)
-  return subscription
+  return context.save("subscription", "customer.subscription.updated", subscription, before)
 })

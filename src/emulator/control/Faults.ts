@@ -78,46 +78,38 @@ export const makeFaults = () => {
   }
 }
 
-const badGateway: HttpReply = {
-  status: 502,
-  headers: { "content-type": "text/html" },
-  body: "<html><head><title>502 Bad Gateway</title></head><body><center><h1>502 Bad Gateway</h1></center></body></html>"
-}
+const nothing: HttpReply = { status: 200, headers: {}, body: "" }
 
 const tooMany = (code: "rate_limit" | "lock_timeout", message: string): HttpReply =>
   errorReply(refuse({ status: 429, code, message }))
 
-const rateLimited = tooMany("rate_limit", "Request rate limit exceeded.")
-
-const locked = tooMany(
-  "lock_timeout",
-  "This object cannot be accessed right now because another API request or Stripe process is currently accessing it."
-)
-
-const nothing: HttpReply = { status: 200, headers: {}, body: "" }
+/** The answers to calls that have no effect. */
+const answers: { readonly [F in Exclude<FaultKind, "kept_500" | "lost_answer">]: HttpReply } = {
+  timeout: { ...nothing, manner: "silent" },
+  reset: { ...nothing, manner: "reset" },
+  drip: { ...nothing, headers: { "content-type": "application/json" }, manner: "dripping" },
+  html_502: {
+    status: 502,
+    headers: { "content-type": "text/html" },
+    body: "<html><head><title>502 Bad Gateway</title></head><body><center><h1>502 Bad Gateway</h1></center></body></html>"
+  },
+  rate_limit: tooMany("rate_limit", "Request rate limit exceeded."),
+  lock_timeout: tooMany(
+    "lock_timeout",
+    "This object cannot be accessed right now because another API request or Stripe process is currently accessing it."
+  ),
+  no_error_key_404: jsonReply(404, JSON.stringify({ message: "Not found" })),
+  null_body: jsonReply(200, "null")
+}
 
 /** Answers a call with a fault. The call itself runs only if the fault lets it take effect. */
 export const suffer = <E>(fault: FaultKind, call: Effect.Effect<HttpReply, E>): Effect.Effect<HttpReply, E> => {
   switch (fault) {
-    case "timeout":
-      return Effect.succeed({ ...nothing, manner: "silent" })
-    case "reset":
-      return Effect.succeed({ ...nothing, manner: "reset" })
-    case "drip":
-      return Effect.succeed({ ...nothing, headers: { "content-type": "application/json" }, manner: "dripping" })
-    case "html_502":
-      return Effect.succeed(badGateway)
-    case "rate_limit":
-      return Effect.succeed(rateLimited)
-    case "lock_timeout":
-      return Effect.succeed(locked)
-    case "no_error_key_404":
-      return Effect.succeed(jsonReply(404, JSON.stringify({ message: "Not found" })))
-    case "null_body":
-      return Effect.succeed(jsonReply(200, "null"))
     case "kept_500":
       return Effect.as(call, errorReply(internalError))
     case "lost_answer":
       return Effect.map(call, (reply) => ({ ...reply, manner: "reset" }))
+    default:
+      return Effect.succeed(answers[fault])
   }
 }

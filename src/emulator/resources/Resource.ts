@@ -1,5 +1,5 @@
-import { Effect, Schema } from "effect"
-import { newestFirst, type PageRequest, page, pageParams } from "../api/Lists.ts"
+import { Effect, Schema, SchemaAST, Struct } from "effect"
+import { listParams, newestFirst, page, pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import { noParams, type RequestContext, type Route, route } from "../api/Route.ts"
 import type { Shape } from "../api/Shapes.ts"
@@ -14,13 +14,14 @@ interface Parts {
 type Result<A = object> = Effect.Effect<A, ProviderError>
 
 interface ListOptions<A, Object> {
-  /** The filters that an object passes if its field of the same name has the value, or is in the range. */
-  readonly fields: ReadonlyArray<keyof A & keyof Object>
-  readonly matches?: (object: Object, params: A, context: RequestContext) => boolean
+  /** Whether an object passes a filter, given or not; without an entry, its field of the same name has the value. */
+  readonly matches?: { readonly [Name in keyof A]?: Match<Object, A[Name]> }
   readonly check?: (context: RequestContext, params: A) => Result<unknown>
   /** The word for one object in the message about an unknown cursor; by default the kind. */
   readonly noun?: string
 }
+
+type Match<Object, Asked> = (object: Object, asked: Asked, context: RequestContext) => boolean
 
 const isRange = Schema.is(Schema.typeSchema(Params.range))
 
@@ -35,28 +36,36 @@ interface Definition<K extends KindWithId> {
   readonly current: (context: RequestContext, stored: Records[K]) => Records[K]
 }
 
-const listRoute = <K extends KindWithId, A extends PageRequest, I>(
+const listRoute = <K extends KindWithId, A extends object, I>(
   { current, kind, path }: Definition<K>,
-  params: Schema.Schema<A, I>,
-  { check = () => Effect.void, fields, matches = () => true, noun = kind }: ListOptions<A, Records[K]>
-): Route =>
-  route({
+  filters: Schema.Schema<A, I>,
+  { check = () => Effect.void, matches = {}, noun = kind }: ListOptions<A, Records[K]>
+): Route => {
+  const fields = SchemaAST.getPropertySignatures(filters.ast)
+    .map(({ name }) => name)
+    .filter((name) => !Object.hasOwn(matches, name))
+  const hasFields = (object: object, asked: object) =>
+    fields.every((name) => passes(Reflect.get(object, name), Reflect.get(asked, name)))
+  return route({
     method: "GET",
     path,
     answers: { listOf: kind },
-    params,
+    params: listParams(filters),
     run: (context, given) => {
       const stored: ReadonlyArray<Records[K] & { readonly id: string }> = newestFirst(context.objects.all(kind))
+      const passesAt = <Name extends keyof A>(object: Records[K], name: Name) =>
+        matches[name]?.(object, given[name], context) ?? true
       const source = {
         items: stored.map((object) => ({ ...object, ...current(context, object) })),
         matches: (object: Records[K]) =>
-          fields.every((name) => passes(object[name], given[name])) && matches(object, given, context),
+          hasFields(object, given) && Struct.keys(matches).every((name) => passesAt(object, name)),
         noun,
         url: path
       }
       return Effect.zipRight(check(context, given), page(source, given))
     }
   })
+}
 
 /** The routes of a kind of objects, all below one path. */
 export const resource = <K extends KindWithId>(
@@ -93,14 +102,15 @@ export const resource = <K extends KindWithId>(
     /** Deletes an object, or ends it and answers with it. */
     remove: (shape: "deleted" | K) => on("DELETE", own, shape),
     act: (name: string) => on("POST", `${own}/${name}`, kind),
-    list: <A extends PageRequest, I>(params: Schema.Schema<A, I>, options: ListOptions<A, Records[K]>): Route =>
-      listRoute({ path, kind, current }, params, options),
+    /** A list, newest first, with filters that are all optional. */
+    list: <A extends object, I>(filters: Schema.Schema<A, I>, options: ListOptions<A, Records[K]> = {}): Route =>
+      listRoute({ path, kind, current }, filters, options),
     parts: (name: string, shape: Shape, partsOf: (context: RequestContext, object: Records[K]) => Parts): Route =>
       route({
         method: "GET",
         path: `${own}/${name}`,
         answers: { listOf: shape },
-        params: Schema.Struct(pageParams),
+        params: pageParams,
         run: (context, given, id) =>
           Effect.flatMap(existing(context, id), (object) =>
             page({ ...partsOf(context, object), url: `${path}/${id}/${name}` }, given)

@@ -1,9 +1,8 @@
-import { Effect, Schema } from "effect"
-import { pageParams } from "../../api/Lists.ts"
+import { Effect } from "effect"
 import * as Params from "../../api/Params.ts"
 import type { RequestContext, Route } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
-import { type ProviderError, resourceMissing } from "../../ProviderError.ts"
+import { type Check, resourceMissing } from "../../ProviderError.ts"
 import type { BalanceTransaction, Charge, Dispute, Payout, Refund } from "../../Records.ts"
 import { resource } from "../Resource.ts"
 
@@ -133,19 +132,15 @@ const currentTransaction = ({ now }: RequestContext, transaction: BalanceTransac
 export const currentTransactions = (context: RequestContext): ReadonlyArray<BalanceTransaction> =>
   context.objects.all("balance_transaction").map((transaction) => currentTransaction(context, transaction))
 
-const listParams = Schema.Struct({
-  ...pageParams,
-  created: Params.optional(Params.range),
-  currency: Params.optional(Params.currency),
-  payout: Params.optional(Params.text()),
-  source: Params.optional(Params.text()),
-  type: Params.optional(Params.text())
+const filters = Params.optionals({
+  created: Params.range,
+  currency: Params.currency,
+  payout: Params.text(),
+  source: Params.text(),
+  type: Params.text()
 })
 
-const knownPayout = (
-  { objects }: RequestContext,
-  { payout }: typeof listParams.Type
-): Effect.Effect<void, ProviderError> =>
+const knownPayout = ({ objects }: RequestContext, { payout }: typeof filters.Type): Check =>
   payout === undefined || objects.get("payout", payout) !== undefined
     ? Effect.void
     : resourceMissing("payout", payout, "payout")
@@ -153,11 +148,12 @@ const knownPayout = (
 const transactions = resource("/v1/balance_transactions", "balance_transaction", currentTransaction)
 
 export const balanceTransactionRoutes: ReadonlyArray<Route> = [
-  transactions.list(listParams, {
+  transactions.list(filters, {
     check: knownPayout,
-    fields: ["created", "currency", "source", "type"],
-    matches: ({ id }, { payout }, { objects }) =>
-      payout === undefined || objects.get("payout_contents", payout)?.transactions.includes(id) === true
+    matches: {
+      payout: ({ id }, payout, { objects }) =>
+        payout === undefined || objects.get("payout_contents", payout)?.transactions.includes(id) === true
+    }
   }),
   transactions.get
 ]

@@ -1,5 +1,4 @@
-import { Effect, Schema } from "effect"
-import { pageParams } from "../../api/Lists.ts"
+import { Effect } from "effect"
 import * as Params from "../../api/Params.ts"
 import type { RequestContext, Route } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
@@ -96,7 +95,7 @@ export const movePayout: (
     return yield* invalid("state", `A payout cannot go from ${before.status} to ${state}.`)
   }
   const payout = changed(context, before, state)
-  context.save("payout", payout, "payout.updated", before)
+  context.save("payout", "payout.updated", payout, before)
   if (state === "paid" || state === "failed" || state === "canceled") {
     context.emit({ type: `payout.${state}`, shape: "payout", object: payout })
   }
@@ -113,21 +112,17 @@ export const makePayoutOf: (context: RequestContext, order: PayoutOrder) => Effe
       payout: payout.id,
       transactions: contentsOf(context, payout, transaction.id)
     })
-    context.save("payout", payout, "payout.created")
+    context.save("payout", "payout.created", payout)
     return order.state === "pending" ? payout : yield* movePayout(context, payout.id, order.state)
   })
 
-const listParams = Schema.Struct({
-  ...pageParams,
-  arrival_date: Params.optional(Params.range),
-  created: Params.optional(Params.range),
-  destination: Params.optional(Params.text()),
-  status: Params.optional(Params.oneOf("pending", "paid", "failed", "canceled", "in_transit"))
+const filters = Params.optionals({
+  arrival_date: Params.range,
+  created: Params.range,
+  destination: Params.text(),
+  status: Params.oneOf("pending", "paid", "failed", "canceled", "in_transit")
 })
 
 const payouts = resource("/v1/payouts", "payout")
 
-export const payoutRoutes: ReadonlyArray<Route> = [
-  payouts.list(listParams, { fields: ["arrival_date", "created", "destination", "status"] }),
-  payouts.get
-]
+export const payoutRoutes: ReadonlyArray<Route> = [payouts.list(filters), payouts.get]

@@ -1,5 +1,3 @@
-import { Schema } from "effect"
-import { pageParams } from "../../api/Lists.ts"
 import * as Params from "../../api/Params.ts"
 import type { RequestContext, Route } from "../../api/Route.ts"
 import { newCode, newId } from "../../Ids.ts"
@@ -8,7 +6,7 @@ import { resource } from "../Resource.ts"
 
 /** Creates the customer for a payer. Event: `customer.created`. */
 export const createCustomer = (context: RequestContext, email: string | null): Customer => {
-  const customer: Customer = {
+  return context.save("customer", "customer.created", {
     id: newId("cus_"),
     object: "customer",
     ...nulls("address currency customer_account default_source description discount name phone shipping test_clock"),
@@ -23,20 +21,12 @@ export const createCustomer = (context: RequestContext, email: string | null): C
     next_invoice_sequence: 1,
     preferred_locales: [],
     tax_exempt: "none"
-  }
-  context.save("customer", customer, "customer.created")
-  return customer
+  })
 }
-
-const listParams = Schema.Struct({
-  ...pageParams,
-  created: Params.optional(Params.range),
-  email: Params.optional(Params.text(512))
-})
 
 const customers = resource("/v1/customers", "customer")
 
 export const customerRoutes: ReadonlyArray<Route> = [
-  customers.list(listParams, { fields: ["created", "email"] }),
+  customers.list(Params.optionals({ created: Params.range, email: Params.text(512) })),
   customers.get
 ]

@@ -1,5 +1,4 @@
-import { Schema } from "effect"
-import { pageParams, storedList } from "../../api/Lists.ts"
+import { storedList } from "../../api/Lists.ts"
 import * as Params from "../../api/Params.ts"
 import type { RequestContext, Route } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
@@ -15,22 +14,22 @@ import {
 import { sumOf } from "../checkout/Sales.ts"
 import { resource } from "../Resource.ts"
 
-const listParams = Schema.Struct({
-  ...pageParams,
-  collection_method: Params.optional(Params.oneOf("charge_automatically", "send_invoice")),
-  created: Params.optional(Params.range),
-  customer: Params.optional(Params.text()),
-  status: Params.optional(Params.oneOf("draft", "open", "paid", "uncollectible", "void")),
-  subscription: Params.optional(Params.text())
+const filters = Params.optionals({
+  collection_method: Params.oneOf("charge_automatically", "send_invoice"),
+  created: Params.range,
+  customer: Params.text(),
+  status: Params.oneOf("draft", "open", "paid", "uncollectible", "void"),
+  subscription: Params.text()
 })
 
 const invoices = resource("/v1/invoices", "invoice")
 
 export const invoiceRoutes: ReadonlyArray<Route> = [
-  invoices.list(listParams, {
-    fields: ["collection_method", "created", "customer", "status"],
-    matches: ({ parent }, { subscription = parent.subscription_details.subscription }) =>
-      parent.subscription_details.subscription === subscription
+  invoices.list(filters, {
+    matches: {
+      subscription: ({ parent: { subscription_details: details } }, asked = details.subscription) =>
+        details.subscription === asked
+    }
   }),
   invoices.get,
   invoices.parts("lines", "line_item", (_, { lines }) => ({ items: lines.data, noun: "line item" }))

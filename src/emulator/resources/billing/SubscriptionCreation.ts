@@ -60,7 +60,7 @@ const itemsOf = (subscription: string, order: Order, start: number, trialEnd: nu
   order.items.flatMap((item) => {
     const { recurring } = item.price
     if (recurring === null) return []
-    return [makeItem(subscription, item, recurring, { start, end: trialEnd ?? periodEnd(start, recurring) })]
+    return [makeItem(subscription, item, recurring, { start, end: trialEnd ?? periodEnd(start, start, recurring) })]
   })
 
 export interface SubscriptionTerms {

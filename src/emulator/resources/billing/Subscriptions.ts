@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { page, pageParams } from "../../api/Lists.ts"
+import { listParams, page } from "../../api/Lists.ts"
 import * as Params from "../../api/Params.ts"
 import { type RequestContext, type Route, route } from "../../api/Route.ts"
 import { notFound, type ProviderError, refuse, resourceMissing } from "../../ProviderError.ts"
@@ -8,13 +8,12 @@ import { resource } from "../Resource.ts"
 
 const statuses = "active all canceled ended incomplete incomplete_expired past_due paused trialing unpaid"
 
-const listParams = Schema.Struct({
-  ...pageParams,
-  collection_method: Params.optional(Params.oneOf("charge_automatically", "send_invoice")),
-  created: Params.optional(Params.range),
-  customer: Params.optional(Params.text()),
-  price: Params.optional(Params.text()),
-  status: Params.optional(Params.oneOfWords(statuses))
+const filters = Params.optionals({
+  collection_method: Params.oneOf("charge_automatically", "send_invoice"),
+  created: Params.range,
+  customer: Params.text(),
+  price: Params.text(),
+  status: Params.oneOfWords(statuses)
 })
 
 const reasons = "customer_service low_quality missing_features other switched_service too_complex too_expensive unused"
@@ -43,7 +42,7 @@ export const existingSubscription: (context: RequestContext, id: string) => Effe
 const hasEnded = (status: string): boolean => status === "canceled" || status === "incomplete_expired"
 
 /** Whether a list shows a status: by default, every one but `canceled`. */
-const isListed = (status: string, asked: (typeof listParams.Type)["status"]): boolean => {
+const isListed = (status: string, asked: (typeof filters.Type)["status"]): boolean => {
   switch (asked) {
     case undefined:
       return status !== "canceled"
@@ -63,7 +62,7 @@ export const cancelSubscription = Effect.fnUntraced(function* (
   before: Subscription
 ) {
   if (hasEnded(before.status)) return yield* notFound("subscription", before.id)
-  const subscription: Subscription = {
+  return context.save("subscription", "customer.subscription.deleted", {
     ...before,
     canceled_at: context.now,
     cancellation_details: {
@@ -74,16 +73,15 @@ export const cancelSubscription = Effect.fnUntraced(function* (
     },
     ended_at: context.now,
     status: "canceled"
-  }
-  context.save("subscription", subscription, "customer.subscription.deleted")
-  return subscription
+  })
 })
 
-export const endSubscription = (context: RequestContext, before: Subscription): Subscription => {
-  const subscription: Subscription = { ...before, ended_at: context.now, status: "canceled" }
-  context.save("subscription", subscription, "customer.subscription.deleted")
-  return subscription
-}
+export const endSubscription = (context: RequestContext, before: Subscription): Subscription =>
+  context.save("subscription", "customer.subscription.deleted", {
+    ...before,
+    ended_at: context.now,
+    status: "canceled"
+  })
 
 const cancellationAtEnd = (context: RequestContext, { items }: Subscription, ends: boolean) => ({
   cancel_at: ends ? Math.max(...items.data.map(({ current_period_end }) => current_period_end)) : null,
@@ -114,12 +112,12 @@ const update = Effect.fnUntraced(function* (
     metadata: Params.patchMetadata(before.metadata, params.metadata)
   }
   if (changes || params.metadata !== undefined) {
-    context.save("subscription", subscription, "customer.subscription.updated", before)
+    context.save("subscription", "customer.subscription.updated", subscription, before)
   }
   return subscription
 })
 
-const itemListParams = Schema.Struct({ ...pageParams, subscription: Params.text() })
+const itemListParams = listParams(Schema.Struct({ subscription: Params.text() }))
 
 const listItems = Effect.fnUntraced(function* (context: RequestContext, params: typeof itemListParams.Type) {
   const subscription = context.objects.get("subscription", params.subscription)
@@ -131,10 +129,11 @@ const listItems = Effect.fnUntraced(function* (context: RequestContext, params: 
 })
 
 export const subscriptionRoutes: ReadonlyArray<Route> = [
-  subscriptions.list(listParams, {
-    fields: ["collection_method", "created", "customer"],
-    matches: ({ items, status }, { price, status: asked }) =>
-      isListed(status, asked) && (price === undefined || items.data.some((item) => item.price.id === price))
+  subscriptions.list(filters, {
+    matches: {
+      price: ({ items }, asked) => asked === undefined || items.data.some(({ price }) => price.id === asked),
+      status: ({ status }, asked) => isListed(status, asked)
+    }
   }),
   subscriptions.get,
   subscriptions.update(updateParams, update),

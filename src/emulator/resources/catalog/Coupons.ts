@@ -1,6 +1,5 @@
 import { Effect, Schema } from "effect"
 import { maximumAmount } from "../../Amounts.ts"
-import { pageParams } from "../../api/Lists.ts"
 import * as Params from "../../api/Params.ts"
 import { noParams, type RequestContext, type Route } from "../../api/Route.ts"
 import { newCode } from "../../Ids.ts"
@@ -28,8 +27,6 @@ const updateParams = Schema.Struct({
   metadata: Params.optional(Params.metadata),
   name: Params.optional(Params.clearable(Params.text(40)))
 })
-
-const listParams = Schema.Struct({ ...pageParams, created: Params.optional(Params.range) })
 
 const checkAmount = ({ amount_off, currency, percent_off }: CreateParams): Check => {
   if (amount_off === undefined && percent_off === undefined) {
@@ -95,8 +92,7 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: Cre
   yield* checkDeadline(context, params)
   yield* checkProducts(context, params)
   const coupon = makeCoupon(id, context.now, params)
-  context.save("coupon", coupon, "coupon.created")
-  return coupon
+  return context.save("coupon", "coupon.created", coupon)
 })
 
 /** The coupon with its current state: `valid` until its last redemption or its deadline. */
@@ -112,8 +108,7 @@ const coupons = resource("/v1/coupons", "coupon", ({ now }, coupon) => currentCo
 const update = (context: RequestContext, { metadata, ...rest }: typeof updateParams.Type, before: Coupon) =>
   Effect.sync(() => {
     const coupon: Coupon = { ...before, ...rest, metadata: Params.patchMetadata(before.metadata ?? {}, metadata) }
-    context.save("coupon", coupon, "coupon.updated", before)
-    return coupon
+    return context.save("coupon", "coupon.updated", coupon, before)
   })
 
 /** Deleting a coupon deactivates its promotion codes: they remain, but can never be used again. */
@@ -132,7 +127,7 @@ const remove = (context: RequestContext, _: object, coupon: Coupon) =>
 
 export const couponRoutes: ReadonlyArray<Route> = [
   coupons.create(createParams, create),
-  coupons.list(listParams, { fields: ["created"] }),
+  coupons.list(Params.optionals({ created: Params.range })),
   coupons.get,
   coupons.update(updateParams, update),
   coupons.remove("deleted")(noParams, remove)

@@ -1,5 +1,4 @@
 import { Effect, Schema } from "effect"
-import { pageParams } from "../../api/Lists.ts"
 import * as Params from "../../api/Params.ts"
 import type { RequestContext, Route } from "../../api/Route.ts"
 import { invalid, type ProviderError, resourceMissing } from "../../ProviderError.ts"
@@ -24,20 +23,17 @@ const updateParams = Schema.Struct({
   transfer_lookup_key: Params.optional(Params.boolean)
 })
 
-const listParams = Schema.Struct({
-  ...pageParams,
-  active: Params.optional(Params.boolean),
-  created: Params.optional(Params.range),
-  currency: Params.optional(Params.currency),
-  lookup_keys: Params.optional(Params.listOf(Params.text(200), 10)),
-  product: Params.optional(Params.text()),
-  recurring: Params.optional(
-    Schema.Struct({
-      interval: Params.optional(Params.oneOf("day", "week", "month", "year")),
-      usage_type: Params.optional(Params.oneOf("licensed", "metered"))
-    })
-  ),
-  type: Params.optional(Params.oneOf("one_time", "recurring"))
+const filters = Params.optionals({
+  active: Params.boolean,
+  created: Params.range,
+  currency: Params.currency,
+  lookup_keys: Params.listOf(Params.text(200), 10),
+  product: Params.text(),
+  recurring: Params.optionals({
+    interval: Params.oneOf("day", "week", "month", "year"),
+    usage_type: Params.oneOf("licensed", "metered")
+  }),
+  type: Params.oneOf("one_time", "recurring")
 })
 
 /** The product of a new price: an existing one, or one that is created with the price. */
@@ -71,7 +67,7 @@ const claimLookupKey = (
   if (transfer_lookup_key !== true) {
     return invalid("lookup_key", `A price (\`${holder.id}\`) already uses that lookup key.`, "resource_already_exists")
   }
-  context.save("price", { ...holder, lookup_key: null }, "price.updated", holder)
+  context.save("price", "price.updated", { ...holder, lookup_key: null }, holder)
   return Effect.void
 }
 
@@ -100,18 +96,20 @@ const update = Effect.fnUntraced(function* (context: RequestContext, params: typ
   }
   yield* claimLookupKey(context, params, before.id)
   const price: Price = { ...before, ...rest, metadata }
-  context.save("price", price, "price.updated", before)
-  return price
+  return context.save("price", "price.updated", price, before)
 })
-
-const matches = ({ lookup_key, recurring }: Price, params: typeof listParams.Type): boolean =>
-  (params.lookup_keys === undefined || (lookup_key !== null && params.lookup_keys.includes(lookup_key))) &&
-  (params.recurring?.interval === undefined || recurring?.interval === params.recurring.interval) &&
-  (params.recurring?.usage_type === undefined || recurring?.usage_type === params.recurring.usage_type)
 
 export const priceRoutes: ReadonlyArray<Route> = [
   prices.create(createParams, create),
-  prices.list(listParams, { fields: ["active", "created", "currency", "product", "type"], matches }),
+  prices.list(filters, {
+    matches: {
+      lookup_keys: ({ lookup_key }, asked) =>
+        asked === undefined || (lookup_key !== null && asked.includes(lookup_key)),
+      recurring: ({ recurring }, asked) =>
+        (asked?.interval === undefined || asked.interval === recurring?.interval) &&
+        (asked?.usage_type === undefined || asked.usage_type === recurring?.usage_type)
+    }
+  }),
   prices.get,
   prices.update(updateParams, update)
 ]

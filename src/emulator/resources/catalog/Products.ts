@@ -1,5 +1,4 @@
 import { Effect, Schema } from "effect"
-import { pageParams } from "../../api/Lists.ts"
 import * as Params from "../../api/Params.ts"
 import { noParams, type RequestContext, type Route } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
@@ -58,15 +57,6 @@ const updateParams = Schema.Struct({
   url: Params.optional(Params.clearable(Params.url))
 })
 
-const listParams = Schema.Struct({
-  ...pageParams,
-  active: Params.optional(Params.boolean),
-  created: Params.optional(Params.range),
-  ids: Params.optional(Params.listOf(Params.text())),
-  shippable: Params.optional(Params.boolean),
-  url: Params.optional(Params.url)
-})
-
 const makeProduct = (id: string, created: number, params: typeof createParams.Type): Product => ({
   id,
   object: "product",
@@ -92,12 +82,11 @@ export const createProduct = Effect.fnUntraced(function* (context: RequestContex
   }
   const product = makeProduct(id, context.now, params)
   if (params.default_price_data === undefined) {
-    context.save("product", product, "product.created")
-    return product
+    return context.save("product", "product.created", product)
   }
   const price = yield* createPrice(context, id, params.default_price_data, "default_price_data")
   const priced = { ...product, default_price: price.id }
-  context.save("product", priced, "product.created")
+  context.save("product", "product.created", priced)
   context.emit({ type: "price.created", shape: "price", object: price })
   return priced
 })
@@ -133,8 +122,7 @@ const updateProduct = Effect.fnUntraced(function* (
   yield* checkDefaultPrice(context, before, params.default_price)
   const metadata = yield* Params.changedMetadata(before.metadata, params.metadata)
   const product: Product = { ...before, ...changesOf(params), metadata, updated: context.now }
-  context.save("product", product, "product.updated", before)
-  return product
+  return context.save("product", "product.updated", product, before)
 })
 
 const deleteProduct = (context: RequestContext, _: object, product: Product): Effect.Effect<object, ProviderError> => {
@@ -149,10 +137,16 @@ const deleteProduct = (context: RequestContext, _: object, product: Product): Ef
 
 export const productRoutes: ReadonlyArray<Route> = [
   products.create(createParams, createProduct),
-  products.list(listParams, {
-    fields: ["active", "created", "shippable", "url"],
-    matches: ({ id }, { ids = [id] }) => ids.includes(id)
-  }),
+  products.list(
+    Params.optionals({
+      active: Params.boolean,
+      created: Params.range,
+      ids: Params.listOf(Params.text()),
+      shippable: Params.boolean,
+      url: Params.url
+    }),
+    { matches: { ids: ({ id }, ids = [id]) => ids.includes(id) } }
+  ),
   products.get,
   products.update(updateParams, updateProduct),
   products.remove("deleted")(noParams, deleteProduct)

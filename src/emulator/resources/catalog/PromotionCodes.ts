@@ -1,5 +1,4 @@
 import { Effect, Schema } from "effect"
-import { pageParams } from "../../api/Lists.ts"
 import * as Params from "../../api/Params.ts"
 import type { RequestContext, Route } from "../../api/Route.ts"
 import { newCode, newId } from "../../Ids.ts"
@@ -22,14 +21,6 @@ type CreateParams = typeof createParams.Type
 const updateParams = Schema.Struct({
   active: Params.optional(Params.boolean),
   metadata: Params.optional(Params.metadata)
-})
-
-const listParams = Schema.Struct({
-  ...pageParams,
-  active: Params.optional(Params.boolean),
-  code: Params.optional(Params.text()),
-  coupon: Params.optional(Params.text()),
-  created: Params.optional(Params.range)
 })
 
 /** Active while it is enabled, its coupon is valid and its own limits are not reached. */
@@ -83,7 +74,7 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: Cre
   yield* checkBounds(context, coupon, params)
   const code = params.code ?? newCode()
   if (params.active !== false) yield* checkUnique(context, code)
-  const promotionCode: PromotionCode = {
+  return context.save("promotion_code", "promotion_code.created", {
     id: newId("promo_"),
     object: "promotion_code",
     active: params.active ?? true,
@@ -96,9 +87,7 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: Cre
     promotion: params.promotion,
     restrictions: { first_time_transaction: false, minimum_amount: null, minimum_amount_currency: null },
     times_redeemed: 0
-  }
-  context.save("promotion_code", promotionCode, "promotion_code.created")
-  return promotionCode
+  })
 })
 
 const codes = resource("/v1/promotion_codes", "promotion_code", currentPromotionCode)
@@ -122,18 +111,26 @@ const update = Effect.fnUntraced(function* (
   if (params.active === true && !before.active) yield* checkActivation(context, before)
   const metadata = yield* Params.changedMetadata(before.metadata ?? {}, params.metadata)
   const code: PromotionCode = { ...before, active: params.active ?? before.active, metadata }
-  context.save("promotion_code", code, "promotion_code.updated", before)
-  return code
+  return context.save("promotion_code", "promotion_code.updated", code, before)
 })
 
 export const promotionCodeRoutes: ReadonlyArray<Route> = [
   codes.create(createParams, create),
-  codes.list(listParams, {
-    fields: ["active", "created"],
-    matches: (one, { code = one.code, coupon = one.promotion.coupon }) =>
-      sameCode(one.code, code) && one.promotion.coupon === coupon,
-    noun: "promotion code"
-  }),
+  codes.list(
+    Params.optionals({
+      active: Params.boolean,
+      code: Params.text(),
+      coupon: Params.text(),
+      created: Params.range
+    }),
+    {
+      matches: {
+        code: ({ code }, asked = code) => sameCode(code, asked),
+        coupon: ({ promotion: { coupon } }, asked = coupon) => coupon === asked
+      },
+      noun: "promotion code"
+    }
+  ),
   codes.get,
   codes.update(updateParams, update)
 ]

@@ -1,5 +1,4 @@
 import { Effect, Schema } from "effect"
-import { pageParams } from "../../api/Lists.ts"
 import * as Params from "../../api/Params.ts"
 import { noParams, type RequestContext, type Route } from "../../api/Route.ts"
 import { type ProviderError, refuse } from "../../ProviderError.ts"
@@ -8,23 +7,19 @@ import { resource } from "../Resource.ts"
 import { soldItems } from "./Sales.ts"
 import { createSession, sessionParams } from "./SessionCreation.ts"
 
-const listParams = Schema.Struct({
-  ...pageParams,
-  created: Params.optional(Params.range),
-  customer_details: Params.optional(Schema.Struct({ email: Params.text() })),
-  payment_intent: Params.optional(Params.text()),
-  payment_link: Params.optional(Params.text()),
-  status: Params.optional(Params.oneOf("complete", "expired", "open")),
-  subscription: Params.optional(Params.text())
+const filters = Params.optionals({
+  created: Params.range,
+  customer_details: Schema.Struct({ email: Params.text() }),
+  payment_intent: Params.text(),
+  payment_link: Params.text(),
+  status: Params.oneOf("complete", "expired", "open"),
+  subscription: Params.text()
 })
 
 const sessions = resource("/v1/checkout/sessions", "checkout.session")
 
-export const expireSession = (context: RequestContext, open: Session): Session => {
-  const session: Session = { ...open, status: "expired", url: null }
-  context.save("checkout.session", session, "checkout.session.expired")
-  return session
-}
+export const expireSession = (context: RequestContext, open: Session): Session =>
+  context.save("checkout.session", "checkout.session.expired", { ...open, status: "expired", url: null })
 
 export const isOverdue = (session: Session, now: number): boolean =>
   session.status === "open" && session.expires_at <= now
@@ -38,10 +33,11 @@ const expire = (context: RequestContext, _: object, session: Session): Effect.Ef
 
 export const checkoutSessionRoutes: ReadonlyArray<Route> = [
   sessions.create(sessionParams, createSession),
-  sessions.list(listParams, {
-    fields: ["created", "payment_intent", "payment_link", "status", "subscription"],
-    matches: ({ customer_details: payer }, { customer_details: asked }) =>
-      asked === undefined || payer?.email?.toLowerCase() === asked.email.toLowerCase()
+  sessions.list(filters, {
+    matches: {
+      customer_details: ({ customer_details: payer }, asked) =>
+        asked === undefined || payer?.email?.toLowerCase() === asked.email.toLowerCase()
+    }
   }),
   sessions.get,
   sessions.parts("line_items", "item", soldItems),

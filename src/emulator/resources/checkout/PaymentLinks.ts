@@ -1,5 +1,4 @@
 import { Effect, Schema, Struct } from "effect"
-import { pageParams } from "../../api/Lists.ts"
 import * as Params from "../../api/Params.ts"
 import type { RequestContext, Route } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
@@ -205,8 +204,7 @@ const createPaymentLink: (context: RequestContext, params: LinkParams) => Effect
     yield* checkTotal(items, "line_items")
     const link = makeLink(context.baseUrl, sale, params)
     context.objects.put("order", link.id, makeOrder(items, params))
-    context.save("payment_link", link, "payment_link.created")
-    return link
+    return context.save("payment_link", "payment_link.created", link)
   })
 
 const updateParams = Schema.Struct({
@@ -222,14 +220,10 @@ const updateParams = Schema.Struct({
 
 type UpdateParams = typeof updateParams.Type
 
-const listParams = Schema.Struct({ ...pageParams, active: Params.optional(Params.boolean) })
-
 const links = resource("/v1/payment_links", "payment_link")
 
-const change = (context: RequestContext, before: PaymentLink, link: PaymentLink): PaymentLink => {
-  context.save("payment_link", link, "payment_link.updated", before)
-  return link
-}
+const change = (context: RequestContext, before: PaymentLink, link: PaymentLink): PaymentLink =>
+  context.save("payment_link", "payment_link.updated", link, before)
 
 const restrictionsOf = (before: PaymentLink, params: UpdateParams): PaymentLink["restrictions"] => {
   if (params.restrictions === undefined) return before.restrictions
@@ -335,7 +329,7 @@ export const countSale = (context: RequestContext, session: Session): void => {
 
 export const paymentLinkRoutes: ReadonlyArray<Route> = [
   links.create(paymentLinkParams, createPaymentLink),
-  links.list(listParams, { fields: ["active"] }),
+  links.list(Params.optionals({ active: Params.boolean })),
   links.get,
   links.update(updateParams, update),
   links.parts("line_items", "item", soldItems)

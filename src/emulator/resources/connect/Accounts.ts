@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { Effect, Schema } from "effect"
 import { connectedAccount, isConnected } from "../../Authentication.ts"
-import { newestFirst, page, pageParams, storedList } from "../../api/Lists.ts"
+import { listParams, newestFirst, page, storedList } from "../../api/Lists.ts"
 import * as Params from "../../api/Params.ts"
 import { noParams, type RequestContext, type Route, route } from "../../api/Route.ts"
 import { noRequirements } from "../../control/AccountChanges.ts"
@@ -170,10 +170,7 @@ export const underControl = (account: Account, controlled: boolean): Account => 
   }
 }
 
-const externalAccountParams = Schema.Struct({
-  ...pageParams,
-  object: Params.optional(Params.oneOf("bank_account", "card"))
-})
+const externalAccountParams = listParams(Params.optionals({ object: Params.oneOf("bank_account", "card") }))
 
 const listExternalAccounts = Effect.fnUntraced(function* (
   context: RequestContext,
@@ -222,7 +219,7 @@ export const accountRoutes: ReadonlyArray<Route> = [
     method: "GET",
     path: "/v1/accounts",
     answers: { listOf: "account" },
-    params: Schema.Struct({ ...pageParams, created: Params.optional(Params.range) }),
+    params: listParams(Params.optionals({ created: Params.range })),
     run: ({ platform }, params) =>
       page(
         {

@@ -1,5 +1,4 @@
-import { Schema, Struct } from "effect"
-import { pageParams } from "../../api/Lists.ts"
+import { Struct } from "effect"
 import * as Params from "../../api/Params.ts"
 import type { Route } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
@@ -123,13 +122,7 @@ export const makeCharge = (
 
 const charges = resource("/v1/charges", "charge")
 
-const listParams = Schema.Struct({
-  ...pageParams,
-  created: Params.optional(Params.range),
-  payment_intent: Params.optional(Params.text())
-})
-
 export const chargeRoutes: ReadonlyArray<Route> = [
-  charges.list(listParams, { fields: ["created", "payment_intent"] }),
+  charges.list(Params.optionals({ created: Params.range, payment_intent: Params.text() })),
   charges.get
 ]

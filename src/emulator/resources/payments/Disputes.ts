@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { knownPayment, paymentListParams } from "../../api/Lists.ts"
+import { knownPayment, paymentFilters } from "../../api/Lists.ts"
 import type { RequestContext, Route } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
 import { invalid, type ProviderError } from "../../ProviderError.ts"
@@ -113,6 +113,6 @@ export const closeDispute = Effect.fnUntraced(function* (context: RequestContext
 const disputes = resource("/v1/disputes", "dispute")
 
 export const disputeRoutes: ReadonlyArray<Route> = [
-  disputes.list(paymentListParams, { check: knownPayment, fields: ["charge", "created", "payment_intent"] }),
+  disputes.list(paymentFilters, { check: knownPayment }),
   disputes.get
 ]

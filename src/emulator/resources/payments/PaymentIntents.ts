@@ -19,7 +19,7 @@ export const createPaymentIntent = (
   { amount, currency, customer, data = {} }: PaymentTerms
 ): PaymentIntent => {
   const id = newId("pi_")
-  const intent: PaymentIntent = {
+  return context.save("payment_intent", "payment_intent.created", {
     id,
     object: "payment_intent",
     ...nulls("allowed_payment_method_types application application_fee_amount automatic_payment_methods canceled_at"),
@@ -45,9 +45,7 @@ export const createPaymentIntent = (
     payment_method_types: ["card"],
     status: "requires_payment_method",
     ...data
-  }
-  context.save("payment_intent", intent, "payment_intent.created")
-  return intent
+  })
 }
 
 const intents = resource("/v1/payment_intents", "payment_intent")
@@ -55,12 +53,14 @@ const intents = resource("/v1/payment_intents", "payment_intent")
 /** The searches that the service makes; the provider's language has more. */
 const searchQuery = /^amount:(\d{1,15})(?: AND currency:"([a-z]{3})")?$/
 
+const searchParams = Schema.extend(Schema.Struct({ query: Params.text() }), pageParams.pipe(Schema.pick("limit")))
+
 /** Finds by amount, at once; the provider finds a new payment after about a minute. */
 const search = route({
   method: "GET",
   path: "/v1/payment_intents/search",
   answers: { listOf: "payment_intent" },
-  params: Schema.Struct({ query: Params.text(), limit: pageParams.limit }),
+  params: searchParams,
   run: ({ objects }, { limit, query }) => {
     const [, amount, currency] = searchQuery.exec(query) ?? []
     if (amount === undefined) return invalid("query", "We were unable to parse your search query.")
@@ -77,6 +77,6 @@ const search = route({
 
 export const paymentIntentRoutes: ReadonlyArray<Route> = [
   search,
-  intents.list(Schema.Struct({ ...pageParams, created: Params.optional(Params.range) }), { fields: ["created"] }),
+  intents.list(Params.optionals({ created: Params.range })),
   intents.get
 ]

@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { knownPayment, paymentListParams } from "../../api/Lists.ts"
+import { knownPayment, paymentFilters } from "../../api/Lists.ts"
 import * as Params from "../../api/Params.ts"
 import type { RequestContext, Route } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
@@ -163,13 +163,12 @@ export const failRefund = Effect.fnUntraced(function* (
 const update = (context: RequestContext, params: typeof updateParams.Type, before: Refund) =>
   Effect.sync(() => {
     const refund: Refund = { ...before, metadata: Params.patchMetadata(before.metadata ?? {}, params.metadata) }
-    context.save("refund", refund, "refund.updated", before)
-    return refund
+    return context.save("refund", "refund.updated", refund, before)
   })
 
 export const refundRoutes: ReadonlyArray<Route> = [
   refunds.create(createParams, createRefund),
-  refunds.list(paymentListParams, { check: knownPayment, fields: ["charge", "created", "payment_intent"] }),
+  refunds.list(paymentFilters, { check: knownPayment }),
   refunds.get,
   refunds.update(updateParams, update)
 ]
