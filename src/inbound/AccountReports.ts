@@ -13,7 +13,7 @@ import { makeAccountStatusRepo, type StatusComparison } from "./AccountStatusRep
 import type { InboundContext } from "./ContextStatement.ts"
 import { classify, type Decision, decisionOf, type EnrichmentFailure, malformedDecision, nothing } from "./Decision.ts"
 import type { MalformedPart } from "./Receipt.ts"
-import type { NewReceipt } from "./ReceiptStatement.ts"
+import type { NewReceipt, StoredReceipt } from "./ReceiptStatement.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
 
@@ -26,6 +26,10 @@ export interface StoredReport {
   readonly waits: boolean
   readonly malformedPart: MalformedPart | null
 }
+
+export const reportOf =
+  ({ malformedPart }: Decision) =>
+  ({ first, outcome, waits }: StoredReceipt): StoredReport => ({ outcome, stored: first, waits, malformedPart })
 
 type Insert<A extends { readonly stored: boolean }, E> = (decision: Decision) => Effect.Effect<A, E>
 
@@ -71,12 +75,7 @@ const makeParts = Effect.gen(function* () {
   const insert =
     (base: ReceiptBase): Insert<StoredReport, SqlError.SqlError> =>
     (decision) =>
-      Effect.map(receipts.insert({ ...base, ...decision }), ({ first, outcome, waits }) => ({
-        outcome,
-        stored: first,
-        waits,
-        malformedPart: decision.malformedPart
-      }))
+      Effect.map(receipts.insert({ ...base, ...decision }), reportOf(decision))
   const contextOf = (environment: Environment, { account, id }: Notification) =>
     account === null
       ? Effect.succeed(undefined)

@@ -209,9 +209,9 @@ const orNull = <A, E>(asked: Effect.Effect<A, E>) =>
   )
 
 /**
- * Decides about a connected account's snapshot event, after fetching missing data from the provider: what a session of
- * ours sold, unless it must be what was recorded, and lists that the provider truncated, if an endpoint filters by
- * them. Most events lack nothing, and need no call to the provider.
+ * Decides about a connected account's snapshot event, after fetching missing data from the provider: the sold items of
+ * our session, unless they must be the recorded ones, and truncated lists that an endpoint filters by. Most events lack
+ * nothing, and need no call to the provider.
  */
 export const makeEnrichment = Effect.gen(function* () {
   const accounts = yield* Accounts

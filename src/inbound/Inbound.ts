@@ -21,7 +21,7 @@ import { service } from "../platform/kit/Service.ts"
 import { isUnavailable, transaction } from "../platform/storage/Database.ts"
 import { Metrics, type MetricsWriter } from "../platform/telemetry/Metrics.ts"
 import { annotateFiber, spanned, traceparentOf } from "../platform/telemetry/Spans.ts"
-import { makeAccountReports, type ReceiptBase, type StoredReport } from "./AccountReports.ts"
+import { makeAccountReports, type ReceiptBase, reportOf, type StoredReport } from "./AccountReports.ts"
 import { type InboundContext, storable } from "./ContextStatement.ts"
 import {
   classify,
@@ -138,12 +138,7 @@ const makeStoring = ({ receipts, reportMalformed, wakeUp }: Parts) => {
       version === null
         ? receipts.insert({ ...base, ...decision })
         : receipts.insertCached({ ...base, ...decision }, version),
-      ({ first, outcome, waits }): StoredReport => ({
-        outcome,
-        stored: first,
-        waits,
-        malformedPart: decision.malformedPart
-      })
+      reportOf(decision)
     )
 
   const finish = (

@@ -154,8 +154,7 @@ const makeReplayOne = Effect.fnUntraced(function* (replays: Replays) {
    * notification is refused once its deliveries are no longer kept. Audited if anything was created.
    *
    * A `malformed` notification is processed as if it had just arrived, once this version can read it: with events,
-   * deliveries and skipped events; for an account, with its present status. So is an `unlinked` one, once its account
-   * is linked.
+   * deliveries and skipped events, or an account's present status. So is an `unlinked` one, once its account is linked.
    *
    * If there is no receipt, but the organization is given, the event is stored as if its notification arrived now. A
    * receipt of another organization than the given one is refused.
@@ -207,8 +206,7 @@ const makeReplayLost = Effect.fnUntraced(function* (replays: Replays) {
       return notAsked
     }, orUnavailable),
     /**
-     * One round of the background task that does the same for all connected accounts, slowly, for the time since each
-     * was last compared.
+     * A round of the background task that does so for all connected accounts, for the time since their last comparison.
      */
     reconcile: (environment: Environment) =>
       orUnavailable(

@@ -56,9 +56,8 @@ export const makeLostEvents = Effect.gen(function* () {
 })
 
 /**
- * How many events of a period are listed before it is divided, so that no more are held at once, the oldest can be
- * stored first (the first payment of an account is a milestone), and events stored before a failure are not compared
- * again.
+ * How many events of a period are listed before it is divided, so that no more are held at once, the oldest are stored
+ * first (an account's first payment is a milestone), and events stored before a failure are not compared again.
  */
 const mostListed = 1000
 
@@ -135,7 +134,7 @@ const makeListPart = Effect.map(makeLostEvents, (lostEvents) =>
   })
 )
 
-/** Stores a lost event, and returns what it counts as: nothing if its notification has arrived meanwhile. */
+/** Stores a lost event, and returns how to count it: not at all if its notification has arrived meanwhile. */
 const storeLost = ({ takeIn }: Replays, tenant: Tenant, event: ListedEvent, author: Author | null) =>
   takeIn(tenant, event, author).pipe(
     Effect.map(({ changed }) => (changed ? "stored" : null)),

@@ -39,10 +39,7 @@ const requireWellFormed = (decision: Decision): Effect.Effect<Decision, ReplayRe
     ? Effect.fail(refuseMalformed(decision.malformedPart?.reason ?? "its object"))
     : Effect.succeed(decision)
 
-/**
- * Whether its event reported a state at one time, which can't be read again: it is about an account, or came as a thin
- * notification.
- */
+/** Whether its event reported a past state, which can't be read again: about an account, or by a thin notification. */
 const isStatusReport = ({ provider }: Parts, { type }: Receipt): boolean =>
   provider.reader.topicOf(type) === "account" || (supports(provider, "verifyThinNotification") && /^v\d+\./.test(type))
 

@@ -254,7 +254,7 @@ export class Accounts extends Context.Tag("connected-payments/payments/Accounts"
       author: Author
     ) => Effect.Effect<Disconnected, ResourceNotFound | ServiceUnavailable>
     readonly accessEnded: (tenant: Tenant, accountId: string) => Effect.Effect<void, ServiceUnavailable>
-    /** So that it, and the tenant, can be linked anew; nothing changes at the provider. Audited. */
+    /** Unlinks the account, so that both can be linked anew; nothing changes at the provider. Audited. */
     readonly unlink: (tenant: Tenant, author: Author) => Effect.Effect<Option.Option<LinkedAccount>, ServiceUnavailable>
     /** Returns the tenant's account as recorded, without calling the provider. */
     readonly show: (tenant: Tenant) => Effect.Effect<Option.Option<LinkedAccount>, ServiceUnavailable>

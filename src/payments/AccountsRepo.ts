@@ -11,7 +11,7 @@ export type LinkedBy = "operator" | "onboarding" | "oauth"
 
 export interface LinkedAccount {
   readonly accountId: string
-  /** By the provider's report or the organization's owner; only linking it again reconnects it. */
+  /** Ended by the provider's report or the organization's owner; only linking it again reconnects it. */
   readonly status: "connected" | "disconnected"
   readonly linkedBy: LinkedBy
   /** Whether it had payments before it was linked. If so, its first payment here is not a milestone (contract 6.6). */

@@ -60,9 +60,9 @@ const valueAt = (part: unknown, field: string): unknown =>
 
 /**
  * Why the account has no object with the id in a field, if the id tells: it is of another kind, or of the other
- * environment. What follows the field's name in a sentence.
+ * environment. Completes a sentence that begins with the field's name.
  *
- * @param param the provider's name for the field, which says what `id` in a path is of
+ * @param param the provider's name for the field, which says whose `id` is in a path
  */
 export const mistakenId = (
   { path, payload, urlParams }: Named,

@@ -19,7 +19,7 @@ const nothingSupported = {
   verifyThinNotification: unverifiable
 }
 
-/** The operations of a provider, without what is not a call. */
+/** The operations of a provider that are calls. */
 export type ProviderOperation = Exclude<
   keyof ProviderShape,
   "name" | "signatureHeader" | "reader" | "checkSignatureHeader" | "authorizationUrl"

@@ -33,7 +33,7 @@ const forwardedAddress = (entry: string): string => {
 
 /**
  * The client's address: the connection's, or, behind trusted proxies, the last one in `X-Forwarded-For` that is not a
- * trusted proxy's. What an untrusted sender writes into that header is ignored.
+ * trusted proxy's. The header of an untrusted sender is ignored.
  */
 export const clientAddress = (
   proxies: TrustedProxies

@@ -48,8 +48,8 @@ export type UnknownWebhookEventType = `(unknown) ${string}`
 export type UnknownWebhookEvent = WebhookEnvelope<UnknownWebhookEventType, { readonly [field: string]: unknown }>
 
 /**
- * Any event that a verified delivery can contain. `Own` is what `data` holds for each type of the sender's own, such as
- * `{ "order.shipped": { order_id: string } }`; those who publish by this service have it from their catalog, as
+ * Any event that a verified delivery can contain. `Own` has the type of `data` for each of the sender's own types, such
+ * as `{ "order.shipped": { order_id: string } }`; those who publish by this service have it from their catalog, as
  * `OutboundEventData<typeof catalog>`.
  */
 export type WebhookEvent<Own = unknown> =

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http"
 import { receive } from "./Node.ts"
 import { checkOptions, receiveWebhook, type WebhookAnswer, type WebhookHandlerOptions } from "./Receive.ts"
 
-/** Webhook endpoints for Fastify, Koa and AWS Lambda. What they need of each is declared here, so none is a dependency. */
+/** Webhook endpoints for Fastify, Koa and AWS Lambda. Their types are declared here, so none is a dependency. */
 
 /** The parts of a Fastify instance that the plugin uses. */
 export interface FastifyScope {

@@ -80,9 +80,7 @@ const linkAccount = Effect.fnUntraced(function* (
   yield* accounts.link({ organizationId, environment: "sandbox" }, id.value)
 })
 
-/**
- * Issues a new key if the file is gone, and makes the account known to this emulator, which may not have created it.
- */
+/** Issues a new key if the file is gone, and adds the account to this emulator, which may not have created it. */
 const recover = Effect.fnUntraced(function* (
   ownerEmail: string,
   settings: SettingsShape,

@@ -203,7 +203,7 @@ const countingPayments = (sql: SqlClient.SqlClient, workspaces: Statement.Fragme
         ORDER BY e.id OFFSET 0
       ) e OFFSET 0
     ), summed AS (
-      -- Refunds by charge: what was refunded before is then looked up once for each, and not for each refund
+      -- Refunds by charge: the amount refunded before is then looked up once per charge, not per refund
       SELECT e.organization_id, e.environment, e.type, e.currency, e.payment, e.charge, count(*) AS count,
         sum(e.amount::numeric) AS amount, max(e.amount::numeric) AS refunded, min(e.id) AS first,
         max(e.id) AS last, bool_and(e.in_part) AS in_part

@@ -92,7 +92,7 @@ const NewItems = Schema.Array(NewItem)
   .pipe(Schema.filter((items) => [...repeatedPrices(items)]))
   .annotations({
     description: `The items on sale: 1 to ${maxItems} active prices in one currency, each once`,
-    // Without one, the library leaves out what is said of a filter
+    // Otherwise the library omits the description of a filter
     jsonSchema: {}
   })
 

@@ -46,7 +46,7 @@ const columns = `
   p.items, p.collect, p.allow_promotion_codes AS "allowPromotionCodes", p.success_text AS "successText",
   p.created_at AS "createdAt", p.updated_at AS "updatedAt"`
 
-/** Also how often a page sold, counted up to `mostCounted`. */
+/** The columns, with a page's number of sales, counted up to `mostCounted`. */
 const withSales = `${columns}, (
   SELECT count(*)::int FROM (
     SELECT 1 FROM payments.sold_items s

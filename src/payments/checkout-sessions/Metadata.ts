@@ -2,7 +2,7 @@ import { Predicate } from "effect"
 import { text } from "../../platform/bounds/Text.ts"
 import { MetadataChange, MetadataValue, mergedMetadata, type ProviderObject, pairsOf } from "../Schemas.ts"
 
-/** Marks what this service created, whose items it can read from the provider after a crash. */
+/** Marks sessions and links that this service created: it can read their items from the provider after a crash. */
 export const checkoutMarker = { key: "svc_source", value: "connected-payments" } as const
 
 export const pageKey = "svc_checkout_page"

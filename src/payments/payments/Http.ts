@@ -14,7 +14,7 @@ export const chargesHandlers = handlersOf(ChargesApi, Provider, (provider) =>
   reading(provider.listCharges, provider.retrieveCharge, withoutPayer)
 )
 
-/** Adds to each payment intent of a page what was sold, if this service recorded it. */
+/** Adds its sale to each payment intent of a page, if this service recorded it. */
 export const withSales =
   (sessions: CheckoutSessions["Type"]) =>
   (page: ProviderPage): Effect.Effect<ProviderPage, ServiceUnavailable, Principal> =>

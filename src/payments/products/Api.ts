@@ -39,7 +39,7 @@ const MarketingFeature = Schema.Struct({
   name: described(ProviderText(80), "One feature, as the pricing table says it, up to 80 characters")
 }).annotations({ identifier: "MarketingFeatures" })
 
-/** The name of a product, and what it is sold by. The bounds are the provider's. */
+/** The name and the unit of a product. The bounds are the provider's. */
 const Name = ProviderText(250).annotations({
   description: "The name that payers see at checkout and on receipts, up to 250 characters"
 })

@@ -126,7 +126,7 @@ const makeExplain =
         )
       : Effect.fail(inOurNames({ promotion: null })(refusal))
 
-/** Or the next one, if its coupon was deleted because an earlier request was refused and undone. */
+/** Creates a code, with the next coupon if the first was deleted because an earlier request was refused and undone. */
 const makeTryToCreate = (
   { createCode, createCoupon, undo }: ReturnType<typeof makeCalls>,
   explain: ReturnType<typeof makeExplain>

@@ -17,7 +17,7 @@ import { makeStripeCall, type StripeProviderOptions } from "./StripeCall.ts"
 
 export type { StripeProviderOptions } from "./StripeCall.ts"
 
-/** For what makes no call. */
+/** For programs that make no call. */
 export const withoutCredentials: StripeProviderOptions = {
   sandbox: Option.none(),
   production: Option.none(),

@@ -2,10 +2,7 @@ import type { ParseResult } from "effect"
 import { type FoundIssue, partsOfReason, reasonOf } from "./Reasons.ts"
 import { enumerated } from "./Rules.ts"
 
-/**
- * Bounds on refusals: however much of a request is wrong, the answer stays small, and checking stops early. No server
- * code.
- */
+/** However much of a request is wrong, its refusal stays small, and checking stops early. No server code. */
 
 export const maxRefusedFields = 20
 

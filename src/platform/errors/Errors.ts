@@ -2,8 +2,8 @@
  * Every error code of the API, each a tagged error (contract 12.5).
  *
  * Each is sent as exactly `{error, code, fields, requestId}`. An error is raised where its condition is known and
- * becomes a response in one place, `surface/http/Answers.ts`. Messages are written for integrators and never carry a secret, a
- * key, a payer's URL, SQL or a stack; what an operator needs stays in `cause`, which is never sent.
+ * becomes a response in one place, `surface/http/Answers.ts`. Messages are written for integrators and never carry a
+ * secret, a key, a payer's URL, SQL or a stack; details for operators stay in `cause`, which is never sent.
  *
  * A class carries all facts about its error: status, code, message, why it is raised and what to do. To add one, define
  * it in one of the modules below.

@@ -45,7 +45,7 @@ export const handlersOf = <
   operations: (services: Services) => Made
 ): Effect.Effect<Made, E, R> => Effect.map(services, operations)
 
-/** A served group: it needs what its operations need, except what the router and the group's middleware provide. */
+/** A served group. It needs the services of its operations, except those of the router and the group's middleware. */
 type Served<Group extends HttpApiGroup.HttpApiGroup.Any, Made, E, R> = Layer.Layer<
   HttpApiGroup.ApiGroup<"connected-payments", HttpApiGroup.HttpApiGroup.Name<Group>>,
   E,

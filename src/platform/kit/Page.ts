@@ -27,14 +27,12 @@ export interface Allowed {
 
 const fetched = ["script", "style", "connect", "img", "font"] as const
 
-const nothing = "default-src 'none'"
-
 /** The policy of an uploaded file: it loads nothing and runs no scripts, even if a browser takes it for a page. */
-export const uploadPolicy = `${nothing}; sandbox`
+export const uploadPolicy = "default-src 'none'; sandbox"
 
 export const contentPolicy = (allowed: Allowed): string =>
   [
-    nothing,
+    "default-src 'none'",
     ...fetched.flatMap((kind) => (allowed[kind] === undefined ? [] : [`${kind}-src ${allowed[kind]}`])),
     `base-uri ${allowed.base ?? "'none'"}`,
     `form-action ${allowed.form ?? "'none'"}`,

@@ -3,7 +3,7 @@ import { Context, type Effect, Layer, type Scope } from "effect"
 /** Named, so that the declarations of classes that extend it can be written. */
 export type ServiceClass<Self, Id extends string, A, L> = Context.TagClass<Self, Id, A> & { readonly layer: L }
 
-/** A service whose type is that of what `make` returns, with the layer that builds it. */
+/** A service of the type that `make` returns, with the layer that builds it. */
 export const service =
   <Self>() =>
   <const Id extends string, A, E, R>(

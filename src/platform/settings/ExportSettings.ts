@@ -60,7 +60,7 @@ export interface Export {
 }
 
 /**
- * Closes exports: sends what is pending, for a bounded time, since a collector that is gone must not block the process.
+ * Closes exports: sends pending data, for a bounded time, since a collector that is gone must not block the process.
  */
 export const closing = (exports: ReadonlyArray<Export>): Effect.Effect<void> =>
   Effect.forEach(

@@ -57,10 +57,7 @@ const cancel = (pool: pg.Pool, text: string, target: DiscreetClient, done: () =>
   })
 }
 
-/**
- * Lets a pool cancel only the meant statement, and starts no other on that connection until the cancellation is
- * answered.
- */
+/** Makes a pool cancel only the meant statement, and start no other on its connection until that is answered. */
 export const cancelOnlyMeant = (pool: pg.Pool): void => {
   const clients = new Set<DiscreetClient>()
   pool.on("connect", (client) => {

@@ -61,7 +61,7 @@ const levels: Readonly<Record<string, LineLevel>> = {
 /** How many causes of an error are logged. */
 const maxCauses = 5
 
-/** An error with what JSON would leave out: its message and its causes. */
+/** An error with the parts that JSON would omit: its message and its causes. */
 const whole = (value: unknown, causes = maxCauses): unknown =>
   value instanceof Error && causes > 0
     ? {

@@ -100,7 +100,7 @@ const makeServer = (listener: RequestListener): Server => {
   return server.on("clientError", (_error, socket) => socket.destroy())
 }
 
-/** Until the scope ends, which is after the worker's: it answers until the last attempt has ended. */
+/** Serves until the scope ends, which is after the worker's: it answers until the last attempt has ended. */
 export const workerHealthLayer = ({
   host,
   port
