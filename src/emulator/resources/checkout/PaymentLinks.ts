@@ -15,8 +15,8 @@ import {
   noInvoiceData,
   paymentIntentDataParams,
   type Sale,
+  saleParams,
   soldItems,
-  subscriptionDataParams,
   sumOf
 } from "./Sales.ts"
 import { makeSession } from "./SessionCreation.ts"
@@ -50,18 +50,12 @@ const restrictionsParams = Schema.Struct({
 })
 
 const paymentLinkParams = Schema.Struct({
+  ...saleParams,
   after_completion: Params.optional(afterCompletionParams),
-  allow_promotion_codes: Params.optional(Params.boolean),
-  billing_address_collection: Params.optional(Params.oneOf("auto", "required")),
-  currency: Params.optional(Params.currency),
-  customer_creation: Params.optional(Params.oneOf("always", "if_required")),
   inactive_message: Params.optional(Params.text(500)),
   line_items: Params.listOf(lineItem, 20),
-  metadata: Params.optional(Params.metadata),
   payment_intent_data: Params.optional(Schema.Struct(paymentIntentDataParams)),
-  restrictions: Params.optional(restrictionsParams),
-  submit_type: Params.optional(Params.oneOf("auto", "book", "donate", "pay", "subscribe")),
-  subscription_data: Params.optional(subscriptionDataParams)
+  restrictions: Params.optional(restrictionsParams)
 })
 
 type LinkParams = typeof paymentLinkParams.Type
