@@ -1,11 +1,11 @@
 import { Effect } from "effect"
-import type { RequestContext } from "../api/Route.ts"
+import { existing, type RequestContext } from "../api/Route.ts"
 import type { OpenCheckout } from "../checkout/Choices.ts"
 import { payLater, settle } from "../checkout/LaterPayment.ts"
 import { type Payer, pay } from "../checkout/Payment.ts"
 import { fail, succeed } from "../checkout/PaymentSteps.ts"
 import { type RenewalOrder, renewSubscription } from "../checkout/Renewal.ts"
-import { invalid, notFound } from "../ProviderError.ts"
+import { invalid } from "../ProviderError.ts"
 import type { PaymentIntent, Session } from "../Records.ts"
 import { makePayoutOf, movePayout, type PayoutState } from "../resources/balance/Payouts.ts"
 import { cancelSubscription, existingSubscription } from "../resources/billing/Subscriptions.ts"
@@ -31,8 +31,7 @@ const newIntent = (context: RequestContext, options: Money): PaymentIntent => {
 const chargeOf = Effect.fnUntraced(function* (context: RequestContext, named: string | undefined, options: Money) {
   if (named !== undefined) yield* onlyForNew("charge", options)
   const id = named ?? succeed(context, newIntent(context, options), null).latest_charge ?? ""
-  const charge = context.objects.get("charge", id)
-  return charge === undefined ? yield* notFound("charge", id) : charge
+  return yield* existing(context, "charge", id)
 })
 
 /** The named refund, otherwise one of a new payment: by card, or by bank slip, whose refunds wait. */
@@ -131,11 +130,6 @@ const newSubscriptionSale = Effect.fnUntraced(function* (context: RequestContext
   })
 })
 
-const sessionOf = ({ objects }: RequestContext, id: string) => {
-  const session = objects.get("checkout.session", id)
-  return session === undefined ? notFound("checkout.session", id) : Effect.succeed(session)
-}
-
 /** A session with what it sells, to be completed; fails with 400 if it is not open. */
 const openCheckout = Effect.fnUntraced(function* ({ objects }: RequestContext, session: Session) {
   const order = objects.get("order", session.id)
@@ -167,7 +161,7 @@ const sessionNamedOrNew = Effect.fnUntraced(function* (
 ) {
   if (named === undefined) return yield* newSale(context, money)
   yield* onlyForNew("session", money)
-  return yield* sessionOf(context, named)
+  return yield* existing(context, "checkout.session", named)
 })
 
 type LaterOptions = OptionsOf<"checkout.session.async_payment_succeeded">

@@ -1,9 +1,9 @@
 import { Effect, Schema } from "effect"
 import { maximumAmount } from "../../Amounts.ts"
 import * as Params from "../../api/Params.ts"
-import { noParams, type RequestContext, type Route } from "../../api/Route.ts"
+import { named, noParams, type RequestContext, type Route } from "../../api/Route.ts"
 import { newCode } from "../../Ids.ts"
-import { type Check, firstOf, invalid, resourceMissing } from "../../ProviderError.ts"
+import { type Check, firstOf, invalid } from "../../ProviderError.ts"
 import { type Coupon, given } from "../../Records.ts"
 import { resource } from "../Resource.ts"
 
@@ -52,13 +52,10 @@ const checkTerms = (now: number, params: CreateParams): Check => {
   )
 }
 
-const checkProducts = (context: RequestContext, { applies_to }: CreateParams): Check => {
-  const products = applies_to?.products ?? []
-  const unknown = products.findIndex((id) => context.objects.get("product", id) === undefined)
-  return unknown < 0
-    ? Effect.void
-    : resourceMissing("product", products[unknown] ?? "", `applies_to[products][${unknown}]`)
-}
+const checkProducts = (context: RequestContext, { applies_to }: CreateParams) =>
+  Effect.forEach(applies_to?.products ?? [], (id, index) =>
+    named(context, "product", id, `applies_to[products][${index}]`)
+  )
 
 const makeCoupon = (id: string, created: number, params: CreateParams): Coupon => ({
   id,

@@ -1,8 +1,8 @@
 import { Effect, Schema } from "effect"
 import * as Params from "../../api/Params.ts"
-import type { RequestContext, Route } from "../../api/Route.ts"
+import { named, type RequestContext, type Route } from "../../api/Route.ts"
 import { newCode, newId } from "../../Ids.ts"
-import { type Check, firstOf, invalid, type ProviderError, refuse, resourceMissing } from "../../ProviderError.ts"
+import { type Check, firstOf, invalid, refuse } from "../../ProviderError.ts"
 import { type Coupon, given, nulls, type PromotionCode } from "../../Records.ts"
 import { resource } from "../Resource.ts"
 import { currentCoupon } from "./Coupons.ts"
@@ -62,14 +62,11 @@ const checkBounds = (now: number, coupon: Coupon, { expires_at, max_redemptions 
       invalid("max_redemptions", "`max_redemptions` cannot be greater than that of the coupon.")
   )
 
-const usableCoupon = ({ now, objects }: RequestContext, id: string): Effect.Effect<Coupon, ProviderError> => {
-  const param = "promotion[coupon]"
-  const coupon = objects.get("coupon", id)
-  if (coupon === undefined) return resourceMissing("coupon", id, param)
-  return currentCoupon(coupon, now).valid
-    ? Effect.succeed(coupon)
-    : invalid(param, `The coupon ${id} can no longer be redeemed.`)
-}
+const usableCoupon = Effect.fnUntraced(function* (context: RequestContext, id: string) {
+  const coupon = yield* named(context, "coupon", id, "promotion[coupon]")
+  if (currentCoupon(coupon, context.now).valid) return coupon
+  return yield* invalid("promotion[coupon]", `The coupon ${id} can no longer be redeemed.`)
+})
 
 const create = Effect.fnUntraced(function* (context: RequestContext, params: CreateParams) {
   const coupon = yield* usableCoupon(context, params.promotion.coupon)

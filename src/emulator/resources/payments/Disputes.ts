@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { knownPayment, paymentFilters } from "../../api/Lists.ts"
+import { checkPayment, paymentFilters } from "../../api/Lists.ts"
 import type { RequestContext, Route } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
 import { type Check, firstOf, invalid } from "../../ProviderError.ts"
@@ -113,6 +113,6 @@ export const closeDispute = Effect.fnUntraced(function* (context: RequestContext
 const disputes = resource("/v1/disputes", "dispute")
 
 export const disputeRoutes: ReadonlyArray<Route> = [
-  disputes.list(paymentFilters, { check: knownPayment }),
+  disputes.list(paymentFilters, { check: checkPayment }),
   disputes.get
 ]
