@@ -38,6 +38,10 @@ const pathParams: Partial<Record<Kind, string>> = {
 
 export type Check = Effect.Effect<void, ProviderError>
 
+/** Fails with the first of the refusals; false stands for one whose condition is not met. */
+export const firstOf = (...refusals: ReadonlyArray<ProviderError | false>): Check =>
+  refusals.find((refusal) => refusal !== false) ?? Effect.void
+
 export const invalid = (param: string, message: string, code?: string): ProviderError =>
   refuse({ param, message, ...(code === undefined ? {} : { code }) })
 

@@ -315,7 +315,7 @@ const names: ReadonlyArray<string> =
   customer subscription invoice refund dispute balance_transaction payout payout_contents connection account_link
   onboarding_visit authorization event thin_event delivery answer webhook`.split(/\s+/)
 
-export const isKind = (text: string): text is Kind => names.includes(text)
+const isKind = (text: string): text is Kind => names.includes(text)
 
 export const kinds: ReadonlyArray<Kind> = names.filter(isKind)
 

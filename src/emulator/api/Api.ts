@@ -4,7 +4,15 @@ import { type Faults, suffer } from "../control/Faults.ts"
 import type { EmulatorError } from "../EmulatorError.ts"
 import { type HttpReply, type HttpRequest, jsonReply, segmentsOf } from "../Http.ts"
 import { anotherPlatformAccountId } from "../Ids.ts"
-import { accountInvalid, errorBody, internalError, type ProviderError, refuse } from "../ProviderError.ts"
+import {
+  accountInvalid,
+  type Check,
+  errorBody,
+  firstOf,
+  internalError,
+  type ProviderError,
+  refuse
+} from "../ProviderError.ts"
 import { makeAccount } from "../resources/connect/Accounts.ts"
 import { routes } from "../resources/Resources.ts"
 import { type Service, unixSeconds } from "../Service.ts"
@@ -34,20 +42,18 @@ const accountOf = (service: Service, request: HttpRequest): Effect.Effect<string
   )
 }
 
-/** Refuses `Stripe-Context`, the newer header for the account, which the emulator does not support. */
-const checkContext = (request: HttpRequest): Effect.Effect<void, ProviderError> =>
-  request.header("stripe-context") === undefined
-    ? Effect.void
-    : refuse({ message: "The emulator does not know Stripe-Context. Name the account in Stripe-Account." })
-
-const checkVersion = (request: HttpRequest): Effect.Effect<void, ProviderError> => {
-  const version = request.header("stripe-version")
-  return version === undefined || version === apiVersion
-    ? Effect.void
-    : refuse({ message: `Invalid Stripe API version: ${version}. The emulator speaks ${apiVersion} only.` })
+/** Refuses other versions and `Stripe-Context`, the newer header for the account. */
+const checkHeaders = (request: HttpRequest): Check => {
+  const version = request.header("stripe-version") ?? apiVersion
+  return firstOf(
+    version !== apiVersion &&
+      refuse({ message: `Invalid Stripe API version: ${version}. The emulator speaks ${apiVersion} only.` }),
+    request.header("stripe-context") !== undefined &&
+      refuse({ message: "The emulator does not know Stripe-Context. Name the account in Stripe-Account." })
+  )
 }
 
-const checkContentType = (request: HttpRequest): Effect.Effect<void, ProviderError> => {
+const checkContentType = (request: HttpRequest): Check => {
   const contentType = request.header("content-type") ?? ""
   return request.body === "" || contentType.startsWith("application/x-www-form-urlencoded")
     ? Effect.void
@@ -115,8 +121,7 @@ export const makeApi = (
   const runOnce = makeIdempotency(service.store)
   const answer = Effect.fnUntraced(function* (request: HttpRequest, fails = false) {
     yield* authenticate(request, service.secretKey)
-    yield* checkVersion(request)
-    yield* checkContext(request)
+    yield* checkHeaders(request)
     const { ids, route } = yield* routeOf(request)
     const account = yield* accountOf(service, request)
     const parameters = yield* parametersOf(request)

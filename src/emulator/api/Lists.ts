@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { invalid, type ProviderError, resourceMissing } from "../ProviderError.ts"
 import type { List } from "../Records.ts"
 import * as Params from "./Params.ts"
-import type { RequestContext } from "./Route.ts"
+import { named, type RequestContext } from "./Route.ts"
 
 /** The parameters of every list: `limit` 1 to 100 (default 10) and one cursor. */
 export const pageParams = Params.optionals({
@@ -60,18 +60,14 @@ export const paymentFilters = Params.optionals({
   payment_intent: Params.text()
 })
 
-/** Checks a list's payment filters: an unknown payment is refused (400, `resource_missing`). */
-export const knownPayment = (
-  { objects }: RequestContext,
+/** Checks that a list's filters name a charge and a payment intent that exist. */
+export const checkPayment = Effect.fnUntraced(function* (
+  context: RequestContext,
   { charge, payment_intent }: { readonly charge?: string; readonly payment_intent?: string }
-): Effect.Effect<void, ProviderError> => {
-  if (charge !== undefined && objects.get("charge", charge) === undefined) {
-    return resourceMissing("charge", charge, "charge")
-  }
-  return payment_intent !== undefined && objects.get("payment_intent", payment_intent) === undefined
-    ? resourceMissing("payment_intent", payment_intent, "payment_intent")
-    : Effect.void
-}
+) {
+  if (charge !== undefined) yield* named(context, "charge", charge)
+  if (payment_intent !== undefined) yield* named(context, "payment_intent", payment_intent)
+})
 
 /** Newest first: the reverse of the order in which records were created, even within the same second. */
 export const newestFirst = <Item>(oldestFirst: ReadonlyArray<Item>): ReadonlyArray<Item> => oldestFirst.toReversed()

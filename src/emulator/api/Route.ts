@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
 import { type EventOrigin, emit, type Happening } from "../events/Events.ts"
-import type { ProviderError } from "../ProviderError.ts"
+import { notFound, orFail, type ProviderError, resourceMissing } from "../ProviderError.ts"
 import type { Kind, Records } from "../Records.ts"
 import type { Service } from "../Service.ts"
 import type { Scoped, Transaction } from "../store/Store.ts"
@@ -60,6 +60,14 @@ export const requestContext = (
     }
   }
 }
+
+/** The object whose id is in a URL, or named by a trigger. Error: `resource_missing` (404). */
+export const existing = <K extends Kind>({ objects }: RequestContext, kind: K, id: string) =>
+  orFail(objects.get(kind, id), notFound(kind, id))
+
+/** The object that a parameter names. Error: `resource_missing` (400). */
+export const named = <K extends Kind>({ objects }: RequestContext, kind: K, id: string, param: string = kind) =>
+  orFail(objects.get(kind, id), resourceMissing(kind, id, param))
 
 export type Prepared = (context: RequestContext) => Effect.Effect<object, ProviderError>
 

@@ -10,9 +10,9 @@ import type { Payer } from "./Payment.ts"
 import { complete, intentOf, succeed } from "./PaymentSteps.ts"
 
 /** Payment methods with which a payer completes an order and pays later: bank slip and instant transfer. */
-export const laterMethods = ["boleto", "pix"] as const
+const laterMethods = ["boleto", "pix"] as const
 
-export type LaterMethod = (typeof laterMethods)[number]
+type LaterMethod = (typeof laterMethods)[number]
 
 /** Whether an order can be paid later: it is in Brazilian reais and not for a subscription. */
 export const canPayLater = ({ amount_total, currency, mode }: Session): boolean =>

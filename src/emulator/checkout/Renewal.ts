@@ -1,6 +1,6 @@
 import { Effect } from "effect"
-import type { RequestContext } from "../api/Route.ts"
-import { invalid, notFound, orFail } from "../ProviderError.ts"
+import { existing, type RequestContext } from "../api/Route.ts"
+import { invalid } from "../ProviderError.ts"
 import type { Invoice, LineItem, PaymentIntent, Subscription } from "../Records.ts"
 import { makeInvoice } from "../resources/billing/Invoices.ts"
 import { endSubscription, existingSubscription } from "../resources/billing/Subscriptions.ts"
@@ -92,10 +92,7 @@ export const renewSubscription = Effect.fnUntraced(function* (context: RequestCo
     return yield* invalid("id", "A canceled subscription is not renewed.")
   }
   if (before.cancel_at_period_end) return endSubscription(context, before)
-  const customer = yield* orFail(
-    context.objects.get("customer", before.customer),
-    notFound("customer", before.customer)
-  )
+  const customer = yield* existing(context, "customer", before.customer)
   const { discount, items } = pricedItems(context, before)
   const intent = charge(context, before, { amount: sumOf(items), email: customer.email, outcome: order.outcome })
   const next = renewed(before, intent === undefined ? "paid" : order.outcome)

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import type { Account, Requirements } from "../Records.ts"
-import { maybe } from "./ControlInput.ts"
+import { maybe, option } from "./ControlInput.ts"
 
 const names = Schema.NullOr(Schema.Array(Schema.String))
 
@@ -19,14 +19,21 @@ const requirementsChange = Schema.Struct({
  * as on accounts for which the provider does not report them.
  */
 export const accountChange = {
-  business_profile: maybe(Schema.Struct({ name: maybe(Schema.String), url: maybe(Schema.String) })),
-  capabilities: maybe(
-    Schema.NullOr(Schema.Record({ key: Schema.String, value: Schema.Literal("active", "pending", "inactive") }))
+  business_profile: option(
+    Schema.Struct({ name: maybe(Schema.String), url: maybe(Schema.String) }),
+    "{name, url}: changes only the profile"
   ),
-  charges_enabled: maybe(Schema.Boolean),
-  details_submitted: maybe(Schema.Boolean),
-  payouts_enabled: maybe(Schema.Boolean),
-  requirements: maybe(Schema.NullOr(requirementsChange))
+  capabilities: option(
+    Schema.NullOr(Schema.Record({ key: Schema.String, value: Schema.Literal("active", "pending", "inactive") })),
+    "{<capability>: active | pending | inactive}, or null"
+  ),
+  charges_enabled: option(Schema.Boolean, "true or false"),
+  details_submitted: option(Schema.Boolean, "true or false"),
+  payouts_enabled: option(Schema.Boolean, "true or false"),
+  requirements: option(
+    Schema.NullOr(requirementsChange),
+    "{currently_due, eventually_due, past_due, pending_verification: names; disabled_reason, current_deadline}, or null"
+  )
 }
 
 const accountChangeSchema = Schema.Struct(accountChange)

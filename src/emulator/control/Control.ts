@@ -8,7 +8,15 @@ import type { Service } from "../Service.ts"
 import { runTrigger } from "../triggers/Run.ts"
 import { triggers } from "../triggers/TriggerList.ts"
 import { apiVersions } from "../Versions.ts"
-import { changeAccount, ensureAccount, isTarget, orderRenewal, setUpsell } from "./ControlActions.ts"
+import {
+  AccountChange,
+  changeAccount,
+  ensureAccount,
+  isTarget,
+  orderRenewal,
+  setUpsell,
+  UpsellRequest
+} from "./ControlActions.ts"
 import { decodeInput, maybe } from "./ControlInput.ts"
 import { type Faults, faultKinds } from "./Faults.ts"
 
@@ -20,9 +28,7 @@ const webhookBody = Schema.parseJson(
   })
 )
 const accountBody = Schema.parseJson(Schema.Struct({ id: maybe(Schema.String) }))
-const accountChangeBody = Schema.parseJson(
-  Schema.Struct({ controlled: maybe(Schema.Boolean), revoke: maybe(Schema.Boolean), restore: maybe(Schema.Boolean) })
-)
+const accountChangeBody = Schema.parseJson(AccountChange)
 const faultBody = Schema.parseJson(
   Schema.Struct({
     fault: Schema.Literal(...faultKinds),
@@ -39,9 +45,7 @@ const renewalBody = Schema.parseJson(
   Schema.Struct({ account: Schema.String, id: Schema.String, outcome: Schema.Literal("paid", "failed") })
 )
 
-const upsellBody = Schema.parseJson(
-  Schema.Struct({ account: Schema.String, price: Schema.String, upsell: Schema.NullOr(Schema.String) })
-)
+const upsellBody = Schema.parseJson(UpsellRequest)
 
 /** Events with their notification states, oldest first, then thin ones; the platform's without an account. */
 const listEvents = (service: Service, notifier: Notifier, query: string) => {

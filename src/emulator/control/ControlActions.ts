@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { type RequestContext, requestContext } from "../api/Route.ts"
 import { type RenewalOrder, renewSubscription } from "../checkout/Renewal.ts"
 import type { EmulatorError } from "../EmulatorError.ts"
@@ -9,6 +9,7 @@ import { makePayoutOf, movePayout, type PayoutOrder, type PayoutState } from "..
 import { makeAccount, underControl } from "../resources/connect/Accounts.ts"
 import { type Service, transactNow } from "../Service.ts"
 import type { ApiVersion } from "../Versions.ts"
+import { maybe } from "./ControlInput.ts"
 
 export const isTarget = (url: string): boolean => URL.canParse(url) && /^https?:\/\//i.test(url)
 
@@ -39,15 +40,19 @@ export const happen = <A>(
     return known ? body(requestContext(service, transaction, { account, now, notifiedIn })) : accountInvalid(account)
   })
 
-export interface AccountChange {
+export const AccountChange = Schema.Struct({
   /** The owner revokes the platform's access: from then on its calls get 403 `account_invalid`. */
-  readonly revoke?: boolean
-  readonly restore?: boolean
+  revoke: maybe(Schema.Boolean),
+  restore: maybe(Schema.Boolean),
   /** Whether the platform controls the account, and so sees its bank accounts. */
-  readonly controlled?: boolean
-}
+  controlled: maybe(Schema.Boolean)
+})
 
-export const changeAccount = (service: Service, id: string, { controlled, restore, revoke }: AccountChange) =>
+export const changeAccount = (
+  service: Service,
+  id: string,
+  { controlled, restore, revoke }: typeof AccountChange.Type
+) =>
   happen(service, id, ({ platform }) => {
     if (revoke === true && restore === true) {
       return invalid("restore", "Access is either revoked or restored.")
@@ -75,27 +80,23 @@ export const orderPayout = (
     "id" in request ? movePayout(context, request.id, request.state) : makePayoutOf(context, request)
   )
 
-export interface UpsellRequest {
-  readonly account: string
-  readonly price: string
-  readonly upsell: string | null
-}
+export const UpsellRequest = Schema.Struct({
+  account: Schema.String,
+  price: Schema.String,
+  upsell: Schema.NullOr(Schema.String)
+})
 
 /** Sets or removes a recurring price's upsell, of the same currency, as an owner does at the provider. */
-export const setUpsell = (
-  service: Service,
-  { account, price, upsell }: UpsellRequest
-): Effect.Effect<Omit<UpsellRequest, "account">, ProviderError | EmulatorError> =>
-  happen(service, account, ({ objects }): Effect.Effect<Omit<UpsellRequest, "account">, ProviderError> => {
+export const setUpsell = (service: Service, { account, price, upsell }: typeof UpsellRequest.Type) =>
+  happen(service, account, ({ objects }) => {
+    const [from, to] = [objects.get("price", price), objects.get("price", upsell ?? "")]
     if (upsell === null) {
       objects.remove("upsell", price)
-      return Effect.succeed({ price, upsell })
-    }
-    const [from, to] = [objects.get("price", price), objects.get("price", upsell)]
-    if (!from?.recurring || !to?.recurring || from.currency !== to.currency) {
+    } else if (!from?.recurring || !to?.recurring || from.currency !== to.currency) {
       return invalid("upsell", "An upsell is from one recurring price to another of the same currency.")
+    } else {
+      objects.put("upsell", price, { price, upsell })
     }
-    objects.put("upsell", price, { price, upsell })
     return Effect.succeed({ price, upsell })
   })
 

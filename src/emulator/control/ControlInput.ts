@@ -1,8 +1,9 @@
 import { Effect, ParseResult, Schema } from "effect"
 import { maximumAmount } from "../Amounts.ts"
+import { optional } from "../api/Params.ts"
 import { type ProviderError, refuse } from "../ProviderError.ts"
 
-export { optional as maybe } from "../api/Params.ts"
+export { optional as maybe }
 
 /** One issue with its path: `amount: Expected an integer, actual 1.5`. */
 const sentenceOf = (issue: ParseResult.ParseIssue): string =>
@@ -16,9 +17,15 @@ export const decodeInput = <A, I>(schema: Schema.Schema<A, I>, input: unknown): 
     Effect.mapError((issue) => refuse({ message: sentenceOf(issue) }))
   )
 
+/** An optional field with its meaning and its default, which the list of triggers shows. */
+export const option = <A, I>(schema: Schema.Schema<A, I>, meaning: string) =>
+  optional(schema.annotations({ documentation: meaning }))
+
 export const amount = Schema.Int.pipe(Schema.between(1, maximumAmount))
 
 export const currency = Schema.String.pipe(Schema.pattern(/^[a-z]{3}$/))
+
+export const word = Schema.String.pipe(Schema.pattern(/^[a-z_]{1,64}$/))
 
 export const metadata = Schema.Record({ key: Schema.String, value: Schema.String })
 

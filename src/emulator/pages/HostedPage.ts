@@ -15,14 +15,13 @@ import type { LineItem, Order, PaymentLink, Price, Session } from "../Records.ts
 import { expireSession, isOverdue } from "../resources/checkout/CheckoutSessions.ts"
 import { isOpen, openPaymentLink } from "../resources/checkout/PaymentLinks.ts"
 import { type Service, transactNow } from "../Service.ts"
-import type { Transaction } from "../store/Store.ts"
 import {
   type Html,
   html,
   htmlReply,
   messagePage,
   messageReply,
-  nothing,
+  type Part,
   page,
   redirect,
   refusalOf
@@ -48,12 +47,9 @@ const termsOf = ({ currency, price, quantity }: LineItem): string => {
   return one === undefined ? period : `${one} ${period}`
 }
 
-const upsellField = (upsell: Price | undefined, item: LineItem, index: number): Html =>
-  upsell === undefined
-    ? nothing
-    : html`<label class="terms"><input form="order" type="checkbox" name="upsells[${String(index)}]" value="true"> Rather ${termsOf(
-        { ...item, price: upsell }
-      )}</label>`
+const upsellField = (price: Price | undefined, item: LineItem, index: number): Part =>
+  price &&
+  html`<label class="terms"><input form="order" type="checkbox" name="upsells[${String(index)}]" value="true"> Rather ${termsOf({ ...item, price })}</label>`
 
 const rowWith =
   (upsells: PageState["upsells"]) =>
@@ -61,20 +57,20 @@ const rowWith =
     html`<tr><td>${item.description ?? item.price.id}<span class="terms">${termsOf(item)}</span>${upsellField(upsells[index], item, index)}</td><td>${quantityCell(item, index)}</td><td>${money(item.amount_subtotal, item.currency)}</td></tr>
 `
 
-const discountRow = ({ currency, total_details }: Session, code: string): Html => {
+const discountRow = ({ currency, total_details }: Session, code: string): Part => {
   const off = total_details?.amount_discount ?? 0
-  return off === 0
-    ? nothing
-    : html`<tr><th scope="row" colspan="2">Discount ${code}</th><td>${money(-off, currency)}</td></tr>
+  return (
+    off !== 0 &&
+    html`<tr><th scope="row" colspan="2">Discount ${code}</th><td>${money(-off, currency)}</td></tr>
 `
+  )
 }
 
-const codeField = (session: Session, code: string): Html =>
-  session.allow_promotion_codes === true
-    ? html`<label>Promotion code
+const codeField = (session: Session, code: string): Part =>
+  session.allow_promotion_codes === true &&
+  html`<label>Promotion code
 <input name="promotion_code" autocomplete="off" value="${code}"></label>
 `
-    : nothing
 
 const isChangeable = (session: Session, order: Order): boolean =>
   session.allow_promotion_codes === true ||
@@ -82,21 +78,17 @@ const isChangeable = (session: Session, order: Order): boolean =>
     ({ adjustable_quantity, price }) => adjustable_quantity !== null || price.custom_unit_amount !== null
   )
 
-const applyButton = (session: Session, order: Order): Html =>
-  isChangeable(session, order)
-    ? html`<button name="action" value="apply" formnovalidate>Update the total</button>
+const applyButton = (session: Session, order: Order): Part =>
+  isChangeable(session, order) &&
+  html`<button name="action" value="apply" formnovalidate>Update the total</button>
 `
-    : nothing
 
-const amountField = (session: Session, order: Order): Html => {
-  const { currency } = session
-  const bounds = order.items[0]?.price.custom_unit_amount ?? null
-  if (bounds === null) return nothing
+const amountField = ({ currency }: Session, { items: [item] }: Order): Part => {
+  const bounds = item?.price.custom_unit_amount
+  if (item === undefined || !bounds) return undefined
   const minimum = bounds.minimum ?? 1
   const words = bounds.maximum === null ? "or more" : `to ${money(bounds.maximum, currency)}`
-  const [item] = order.items
-  const chosen =
-    item === undefined || item.amount_subtotal < minimum ? (bounds.preset ?? minimum) : item.amount_subtotal
+  const chosen = item.amount_subtotal < minimum ? (bounds.preset ?? minimum) : item.amount_subtotal
   return html`<label>Amount you want to pay (${currency.toUpperCase()})
 <input name="amount_text" inputmode="${digitsOf(currency) === 0 ? "numeric" : "decimal"}" autocomplete="off" required maxlength="16" value="${amountText(
     chosen,
@@ -107,21 +99,18 @@ const amountField = (session: Session, order: Order): Html => {
 }
 
 const payLabel = (session: Session, order: Order): string => {
-  if (isChangeable(session, order)) return session.mode === "subscription" ? "Subscribe" : "Pay"
-  if (session.mode === "subscription") {
-    return session.amount_total === 0
-      ? "Subscribe"
-      : `Subscribe and pay ${money(session.amount_total, session.currency)}`
-  }
-  return session.amount_total === 0 ? "Complete the order" : `Pay ${money(session.amount_total, session.currency)}`
+  const price = money(session.amount_total, session.currency)
+  const isPriced = session.amount_total !== 0 && !isChangeable(session, order)
+  if (session.mode === "subscription") return isPriced ? `Subscribe and pay ${price}` : "Subscribe"
+  if (isPriced) return `Pay ${price}`
+  return isChangeable(session, order) ? "Pay" : "Complete the order"
 }
 
-const laterButtons = (session: Session): Html =>
-  canPayLater(session)
-    ? html`<button name="action" value="pix">Pay by Pix</button>
+const laterButtons = (session: Session): Part =>
+  canPayLater(session) &&
+  html`<button name="action" value="pix">Pay by Pix</button>
 <button name="action" value="boleto">Pay by boleto</button>
 `
-    : nothing
 
 /** Outcomes for testing, apart from those of a real payer. */
 const testChoices = (session: Session): Html => html`<fieldset>
@@ -136,40 +125,36 @@ const testChoices = (session: Session): Html => html`<fieldset>
 type CustomField = Session["custom_fields"][number]
 
 const fieldInput = ({ dropdown, key, numeric, optional }: CustomField): Html => {
-  const name = html`name="fields[${key}]"${optional ? nothing : html` required`}`
-  if (dropdown !== undefined && dropdown !== null) {
+  const name = html`name="fields[${key}]"${!optional && html` required`}`
+  if (dropdown) {
     return html`<select ${name}><option value="">Choose</option>${dropdown.options.map(
       ({ label, value }) => html`<option value="${value}">${label}</option>`
     )}</select>`
   }
-  return numeric === undefined || numeric === null
-    ? html`<input ${name} maxlength="255">`
-    : html`<input ${name} inputmode="numeric" pattern="[0-9]+" maxlength="255">`
+  return html`<input ${name}${Boolean(numeric) && html` inputmode="numeric" pattern="[0-9]+"`} maxlength="255">`
 }
 
-const collectedFields = ({ custom_fields, phone_number_collection }: Session): Html =>
-  html`${
-    phone_number_collection?.enabled === true
-      ? html`<label>Phone number
+const phoneField = ({ phone_number_collection }: Session): Part =>
+  phone_number_collection?.enabled === true &&
+  html`<label>Phone number
 <input name="phone" type="tel" autocomplete="tel" required></label>
 `
-      : nothing
-  }${custom_fields.map(
-    (field) => html`<label>${field.label.custom ?? field.key}${field.optional ? " (optional)" : ""}
+
+const labelledField = (field: CustomField): Html =>
+  html`<label>${field.label.custom ?? field.key}${field.optional ? " (optional)" : ""}
 ${fieldInput(field)}</label>
 `
-  )}`
 
 const forms = (session: Session, order: Order, code: string): Html => html`<form method="post" id="order">
-${amountField(session, order)}${codeField(session, code)}${collectedFields(session)}<label>E-mail (optional)
+${amountField(session, order)}${codeField(session, code)}${phoneField(session)}${session.custom_fields.map(labelledField)}<label>E-mail (optional)
 <input name="email" type="email" autocomplete="email" value="${session.customer_email ?? ""}"></label>
 <button name="action" value="pay">${payLabel(session, order)}</button>
 ${laterButtons(session)}${applyButton(session, order)}${testChoices(session)}</form>
-${session.cancel_url === null ? nothing : html`<p class="back"><a href="${session.cancel_url}" rel="noreferrer">Back to the shop</a></p>`}`
+${session.cancel_url !== null && html`<p class="back"><a href="${session.cancel_url}" rel="noreferrer">Back to the shop</a></p>`}`
 
 /** The cost of a subscription after today; empty for a sale. */
-const afterwards = (session: Session, { items, subscriptionData }: Order): Html => {
-  if (session.mode !== "subscription") return nothing
+const afterwards = (session: Session, { items, subscriptionData }: Order): Part => {
+  if (session.mode !== "subscription") return undefined
   const days = subscriptionData.trialPeriodDays
   const [first] = items.flatMap(({ price }) => (price.recurring === null ? [] : [price.recurring]))
   const trial = days === null ? "" : `${days === 1 ? "The first day is" : `The first ${days} days are`} free. `
@@ -233,8 +218,23 @@ const confirmation = (context: RequestContext, session: Session): HttpReply => {
 const expired = (status: number): HttpReply =>
   messageReply(status, "Expired", "This checkout session has expired. Nothing was charged.")
 
-const scopeOf = (transaction: Transaction, sessionId: string): string | undefined =>
-  transaction.scopes().find((scope) => transaction.in(scope).get("checkout.session", sessionId) !== undefined)
+/** Acts in the account that has the object; a page says so if there is none. */
+const inAccountOf = (
+  service: Service,
+  request: HttpRequest,
+  {
+    id,
+    kind,
+    unknown
+  }: { readonly id: string; readonly kind: "checkout.session" | "payment_link"; readonly unknown: HttpReply },
+  act: (context: RequestContext) => Effect.Effect<HttpReply>
+): Effect.Effect<HttpReply, EmulatorError> =>
+  transactNow(service.store, (transaction, now) => {
+    const account = transaction.scopes().find((scope) => transaction.in(scope).get(kind, id) !== undefined)
+    return account === undefined
+      ? Effect.succeed(unknown)
+      : act(requestContext(service, transaction, { account, now, requestId: request.id }))
+  })
 
 /** The session, expired first if it is overdue. */
 const currentSession = (context: RequestContext, sessionId: string): OpenCheckout | undefined => {
@@ -369,11 +369,12 @@ export const hostedPage =
       request.method === "GET"
         ? undefined
         : Effect.flatMap(parseForm(request.body), (fields) => Params.decodeParams(submission, fields))
-    return transactNow(service.store, (transaction, now) => {
-      const account = scopeOf(transaction, sessionId)
-      if (account === undefined) return Effect.succeed(unknownSession)
-      return visit(requestContext(service, transaction, { account, now, requestId: request.id }), sessionId, input)
-    })
+    return inAccountOf(
+      service,
+      request,
+      { id: sessionId, kind: "checkout.session", unknown: unknownSession },
+      (context) => visit(context, sessionId, input)
+    )
   }
 
 export const expireOverdue = (service: Service): Effect.Effect<void, EmulatorError> =>
@@ -397,21 +398,12 @@ export const linkPage =
   (service: Service) =>
   (request: HttpRequest, id: string): Effect.Effect<HttpReply, EmulatorError> => {
     if (request.method !== "GET") return Effect.succeed(messageReply(405, "Not allowed", "Use GET."))
-    return transactNow(service.store, (transaction, now) =>
+    return inAccountOf(service, request, { id, kind: "payment_link", unknown: unknownLink }, (context) =>
       Effect.sync(() => {
-        const account = transaction
-          .scopes()
-          .find((scope) => transaction.in(scope).get("payment_link", id) !== undefined)
-        const link = account === undefined ? undefined : transaction.in(account).get("payment_link", id)
-        if (account === undefined || link === undefined) return unknownLink
-        if (!isOpen(link)) return closedLink(link)
-        const session = openPaymentLink(
-          requestContext(service, transaction, { account, now, requestId: request.id }),
-          link
-        )
-        return session === undefined || session.url === null
-          ? unknownLink
-          : redirect(session.url, "Checkout", "On to the checkout.")
+        const link = context.objects.get("payment_link", id)
+        if (link !== undefined && !isOpen(link)) return closedLink(link)
+        const url = link === undefined ? undefined : openPaymentLink(context, link)?.url
+        return url ? redirect(url, "Checkout", "On to the checkout.") : unknownLink
       })
     )
   }

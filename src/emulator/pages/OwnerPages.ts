@@ -1,5 +1,5 @@
 import type { Account } from "../Records.ts"
-import { type Html, html, nothing, page, refusalOf } from "./PageLayout.ts"
+import { type Html, html, page, refusalOf } from "./PageLayout.ts"
 
 export const maxBusinessName = 100
 
@@ -53,9 +53,7 @@ export interface Consent {
 
 const accountChoice = (account: Account, index: number): Html => {
   const label = account.business_profile?.name == null ? account.id : `${nameOf(account)} (${account.id})`
-  return html`<label class="choice"><input type="radio" name="account" value="${account.id}"${
-    index === 0 ? html` checked` : nothing
-  }> <span>${label}</span></label>
+  return html`<label class="choice"><input type="radio" name="account" value="${account.id}"${index === 0 && html` checked`}> <span>${label}</span></label>
 `
 }
 
@@ -68,9 +66,7 @@ export const consentPage = ({ accounts, mayWrite, refusal }: Consent): string =>
 <form method="post">
 <fieldset class="choices">
 <legend>Your account</legend>
-${accounts.map(accountChoice)}<label class="choice"><input type="radio" name="account" value="new"${
-      accounts.length === 0 ? html` checked` : nothing
-    }> <span>A new test account, complete and ready to charge</span></label>
+${accounts.map(accountChoice)}<label class="choice"><input type="radio" name="account" value="new"${accounts.length === 0 && html` checked`}> <span>A new test account, complete and ready to charge</span></label>
 </fieldset>
 <button class="main" name="action" value="connect">Connect my account</button>
 <button name="action" value="decline">Decline</button>

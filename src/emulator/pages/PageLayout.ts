@@ -18,23 +18,24 @@ const escapes: Readonly<Record<string, string>> = {
 
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => escapes[character] ?? "")
 
+/** A part of a page; undefined and false leave nothing. */
+export type Part = Html | undefined | false
+
 /** Escapes every value except {@link Html} itself. */
 export const html = (
   parts: TemplateStringsArray,
-  ...values: ReadonlyArray<string | Html | ReadonlyArray<Html>>
+  ...values: ReadonlyArray<string | Part | ReadonlyArray<Html>>
 ): Html =>
   new Html(
     parts
       .map((part, index) => {
         const value = values[index]
-        if (value === undefined) return part
+        if (value === undefined || value === false) return part
         if (typeof value === "string") return part + escaped(value)
         return part + (value instanceof Html ? value.text : value.map(({ text }) => text).join(""))
       })
       .join("")
   )
-
-export const nothing = html``
 
 /** Every colour has a light and a dark variant, with a contrast of at least 4.5 to 1. */
 const style = html`<style>
@@ -98,8 +99,8 @@ ${content}
 </html>
 `.text
 
-export const refusalOf = (refusal: string | undefined): Html =>
-  refusal === undefined ? nothing : html`<p class="refusal" role="alert">${refusal}</p>`
+export const refusalOf = (refusal: string | undefined): Part =>
+  refusal !== undefined && html`<p class="refusal" role="alert">${refusal}</p>`
 
 export const messagePage = (title: string, message: string): string =>
   page(title, html`<p role="status">${message}</p>`)

@@ -1,9 +1,9 @@
 import { Effect, Schema, SchemaAST, Struct } from "effect"
 import { listParams, newestFirst, page, pageParams } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
-import { noParams, type RequestContext, type Route, route } from "../api/Route.ts"
+import { existing, noParams, type RequestContext, type Route, route } from "../api/Route.ts"
 import type { Shape } from "../api/Shapes.ts"
-import { notFound, orFail, type ProviderError } from "../ProviderError.ts"
+import type { ProviderError } from "../ProviderError.ts"
 import type { KindWithId, Records } from "../Records.ts"
 
 interface Parts {
@@ -73,8 +73,8 @@ export const resource = <K extends KindWithId>(
   kind: K,
   current: Definition<K>["current"] = (_, stored) => stored
 ) => {
-  const existing = (context: RequestContext, id: string): Result<Records[K]> =>
-    Effect.map(orFail(context.objects.get(kind, id), notFound(kind, id)), (stored) => current(context, stored))
+  const currentOf = (context: RequestContext, id: string): Result<Records[K]> =>
+    Effect.map(existing(context, kind, id), (stored) => current(context, stored))
 
   const answers = { object: kind } as const
   const own = `${path}/:id`
@@ -90,12 +90,18 @@ export const resource = <K extends KindWithId>(
         path: at,
         answers: { object: shape },
         params,
-        run: (context, given, id) => Effect.flatMap(existing(context, id), (object) => run(context, given, object))
+        run: (context, given, id) => Effect.flatMap(currentOf(context, id), (object) => run(context, given, object))
       })
 
   return {
-    existing,
-    get: route({ method: "GET", path: own, answers, params: noParams, run: (context, _, id) => existing(context, id) }),
+    existing: currentOf,
+    get: route({
+      method: "GET",
+      path: own,
+      answers,
+      params: noParams,
+      run: (context, _, id) => currentOf(context, id)
+    }),
     create: <A, I>(params: Schema.Schema<A, I>, run: (context: RequestContext, params: A) => Result): Route =>
       route({ method: "POST", path, answers, params, run }),
     update: on("POST", own, kind),
@@ -112,7 +118,7 @@ export const resource = <K extends KindWithId>(
         answers: { listOf: shape },
         params: pageParams,
         run: (context, given, id) =>
-          Effect.flatMap(existing(context, id), (object) =>
+          Effect.flatMap(currentOf(context, id), (object) =>
             page({ ...partsOf(context, object), url: `${path}/${id}/${name}` }, given)
           )
       })

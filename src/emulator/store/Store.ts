@@ -1,6 +1,6 @@
 import * as fs from "node:fs"
 import { dirname } from "node:path"
-import { Effect, Queue, type Scope } from "effect"
+import { Effect, Queue, Schema, type Scope } from "effect"
 import { EmulatorError } from "../EmulatorError.ts"
 import {
   type Change,
@@ -8,25 +8,13 @@ import {
   type Delivery,
   type Entry,
   emptyCollections,
-  isKind,
   type Kind,
   kinds,
   type Records
 } from "../Records.ts"
 
-/**
- * The file that keeps the state: a header line, then one JSON line per transaction (`{"changes": [...]}`).
- *
- * A line is written to the operating system before the answer that depends on it is sent, so a killed process loses
- * nothing that was answered. It is not flushed to the disk: a power failure may lose the last moments.
- */
-interface Journal {
-  /** Appends one transaction; on failure the file is as it was before. */
-  readonly append: (changes: ReadonlyArray<Change>) => Effect.Effect<void, EmulatorError>
-}
-
-/** Stores nothing: for an emulator whose state is in memory only. */
-const memoryJournal: Journal = { append: () => Effect.void }
+/** Appends one transaction to the journal; on failure the journal is as it was before. */
+type Append = (changes: ReadonlyArray<Change>) => Effect.Effect<void, EmulatorError>
 
 const header = JSON.stringify({ journal: "connected-payments-emulator", version: 1 })
 
@@ -40,31 +28,32 @@ const unwritable = (file: string, cause: unknown): EmulatorError =>
 
 const isMissing = (cause: unknown): boolean => cause instanceof Error && "code" in cause && cause.code === "ENOENT"
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null
-
-const toChange = (raw: unknown): Change | undefined => {
-  if (!isObject(raw)) return undefined
-  const { id, kind, scope, value } = raw
-  if (typeof id !== "string" || typeof kind !== "string" || typeof scope !== "string") return undefined
-  if (!isKind(kind) || value === undefined) return undefined
-  // The cast is safe: by its header this emulator wrote the file, and it writes only values of the kind's type
-  return { scope, kind, id, value } as Change
-}
+const isLine = Schema.is(
+  Schema.Struct({
+    changes: Schema.Array(
+      Schema.Struct({
+        scope: Schema.String,
+        kind: Schema.Literal(...kinds),
+        id: Schema.String,
+        value: Schema.Union(Schema.Object, Schema.Null)
+      })
+    )
+  })
+)
 
 const parseLine = (line: string): ReadonlyArray<Change> | undefined => {
   try {
     const parsed: unknown = JSON.parse(line)
-    if (!isObject(parsed) || !Array.isArray(parsed["changes"])) return undefined
-    const changes = parsed["changes"].map(toChange)
-    return changes.every((change) => change !== undefined) ? changes : undefined
+    // The cast is safe: by its header this emulator wrote the file, and it writes only values of the kind's type
+    return isLine(parsed) ? (parsed.changes as ReadonlyArray<Change>) : undefined
   } catch {
     return undefined
   }
 }
 
 /**
- * Reads all changes in the file, oldest first; none if there is no file.
+ * Reads all changes in the journal, oldest first; none if there is no file. The journal has a header line, then one JSON
+ * line per transaction (`{"changes": [...]}`).
  *
  * A last line without a line end was being written when the process was killed: nobody got an answer that depends on
  * it, and it is ignored. Any other line that cannot be read fails with `JournalUnreadable`, so that nothing is lost
@@ -123,8 +112,13 @@ const replaceFile = (
   }
 }
 
-/** Replaces the file with one that holds just these records (mode 0600) and opens it for appending. */
-const openJournal = (file: string, records: Iterable<Change>): Effect.Effect<Journal, EmulatorError, Scope.Scope> =>
+/**
+ * Replaces the file with one that holds just these records (mode 0600) and opens it for appending.
+ *
+ * A line is written to the operating system before the answer that depends on it is sent, so a killed process loses
+ * nothing that was answered. It is not flushed to the disk: a power failure may lose the last moments.
+ */
+const openJournal = (file: string, records: Iterable<Change>): Effect.Effect<Append, EmulatorError, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.try({ try: () => replaceFile(file, records), catch: (cause) => unwritable(file, cause) }),
     ({ descriptor }) => Effect.sync(() => fs.closeSync(descriptor))
@@ -140,9 +134,7 @@ const openJournal = (file: string, records: Iterable<Change>): Effect.Effect<Jou
           throw cause
         }
       }
-      return {
-        append: (changes) => Effect.try({ try: () => append(changes), catch: (cause) => unwritable(file, cause) })
-      }
+      return (changes) => Effect.try({ try: () => append(changes), catch: (cause) => unwritable(file, cause) })
     })
   )
 
@@ -258,13 +250,10 @@ export const makeStore = (
 ): Effect.Effect<Store, EmulatorError, Scope.Scope> =>
   Effect.gen(function* () {
     const state: State = new Map()
-    let journal: Journal = memoryJournal
-    if (journalFile === undefined) {
-      if (beginWith !== undefined) for (const change of yield* readJournal(beginWith)) apply(state, change)
-    } else {
-      for (const change of yield* readJournal(journalFile)) apply(state, change)
-      journal = yield* openJournal(journalFile, changesOf(state))
-    }
+    const source = journalFile ?? beginWith
+    if (source !== undefined) for (const change of yield* readJournal(source)) apply(state, change)
+    const append: Append =
+      journalFile === undefined ? () => Effect.void : yield* openJournal(journalFile, changesOf(state))
     const outbox = yield* Queue.unbounded<PendingDelivery>()
     yield* Queue.offerAll(outbox, pendingDeliveries(state))
     const alone = yield* Effect.makeSemaphore(1)
@@ -272,7 +261,7 @@ export const makeStore = (
     const commit = Effect.fnUntraced(function* (writes: State<null>) {
       const changes = changesOf(writes)
       if (changes.length === 0) return
-      yield* journal.append(changes)
+      yield* append(changes)
       for (const change of changes) {
         const pending = newDelivery(state, change)
         if (pending !== undefined) yield* Queue.offer(outbox, pending)

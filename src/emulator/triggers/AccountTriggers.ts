@@ -1,12 +1,12 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import type { RequestContext } from "../api/Route.ts"
-import { type AccountChanges, accountChange, changedAccount, usualChange } from "../control/AccountChanges.ts"
-import { maybe, noOptions } from "../control/ControlInput.ts"
+import { type AccountChanges, changedAccount, usualChange } from "../control/AccountChanges.ts"
 import { emit, emitThin } from "../events/Events.ts"
 import { newId, platformApplicationId } from "../Ids.ts"
 import { accountInvalid, type ProviderError } from "../ProviderError.ts"
 import type { Account, Event } from "../Records.ts"
-import { trigger } from "./Trigger.ts"
+import type { Implementations } from "./Trigger.ts"
+import type { OptionsOf } from "./TriggerList.ts"
 
 /** The platform as an account's owner sees it: the application that acts for the account. */
 const application = { id: platformApplicationId, object: "application", name: "Emulated platform" }
@@ -72,15 +72,10 @@ export const deauthorize = (context: RequestContext, forms: Forms) =>
     return application.id
   })
 
-const capabilityStatus = Schema.Literal("active", "pending", "inactive")
-
 /** Changes a capability. Only the event's context names the account: the event's object is the capability. */
 const changeCapability = (
   context: RequestContext,
-  {
-    capability = "card_payments",
-    status = "inactive"
-  }: { readonly capability?: string; readonly status?: typeof capabilityStatus.Type }
+  { capability = "card_payments", status = "inactive" }: OptionsOf<"v1.capability.updated">
 ) =>
   Effect.map(
     change(context, {
@@ -118,31 +113,13 @@ const ping = ({ now, platform }: RequestContext) =>
     return id
   })
 
-const sentBeside = maybe(Schema.Boolean)
-
 export const accountTriggers = {
-  "account.updated": trigger(
-    Schema.Struct({ ...accountChange, thin: sentBeside }),
-    (context, { thin = false, ...asked }) => update(context, asked, { snapshot: true, thin })
-  ),
-  "account.application.deauthorized": trigger(Schema.Struct({ thin: sentBeside }), (context, { thin = false }) =>
-    deauthorize(context, { snapshot: true, thin })
-  ),
-  "v1.account.updated": trigger(
-    Schema.Struct({ ...accountChange, snapshot: sentBeside }),
-    (context, { snapshot = false, ...asked }) => update(context, asked, { snapshot, thin: true })
-  ),
-  "v1.account.application.deauthorized": trigger(
-    Schema.Struct({ snapshot: sentBeside }),
-    (context, { snapshot = false }) => deauthorize(context, { snapshot, thin: true })
-  ),
-  "v1.capability.updated": trigger(
-    Schema.Struct({
-      capability: maybe(Schema.String.pipe(Schema.pattern(/^[a-z_]{1,64}$/))),
-      status: maybe(capabilityStatus)
-    }),
-    changeCapability
-  ),
-  "v2.core.account[requirements].updated": trigger(Schema.Struct(accountChange), updateRequirements),
-  "v2.core.event_destination.ping": trigger(noOptions, ping)
-}
+  "account.updated": (context, { thin = false, ...asked }) => update(context, asked, { snapshot: true, thin }),
+  "account.application.deauthorized": (context, { thin = false }) => deauthorize(context, { snapshot: true, thin }),
+  "v1.account.updated": (context, { snapshot = false, ...asked }) => update(context, asked, { snapshot, thin: true }),
+  "v1.account.application.deauthorized": (context, { snapshot = false }) =>
+    deauthorize(context, { snapshot, thin: true }),
+  "v1.capability.updated": changeCapability,
+  "v2.core.account[requirements].updated": updateRequirements,
+  "v2.core.event_destination.ping": ping
+} satisfies Partial<Implementations>

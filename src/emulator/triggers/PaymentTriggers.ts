@@ -1,31 +1,26 @@
-import { Effect, Schema } from "effect"
-import type { RequestContext } from "../api/Route.ts"
+import { Effect } from "effect"
+import { existing, type RequestContext } from "../api/Route.ts"
 import type { OpenCheckout } from "../checkout/Choices.ts"
-import { laterMethods, payLater, settle } from "../checkout/LaterPayment.ts"
+import { payLater, settle } from "../checkout/LaterPayment.ts"
 import { type Payer, pay } from "../checkout/Payment.ts"
 import { fail, succeed } from "../checkout/PaymentSteps.ts"
 import { type RenewalOrder, renewSubscription } from "../checkout/Renewal.ts"
-import { amount, currency, maybe, metadata } from "../control/ControlInput.ts"
-import { invalid, notFound } from "../ProviderError.ts"
+import { invalid } from "../ProviderError.ts"
 import type { PaymentIntent, Session } from "../Records.ts"
 import { makePayoutOf, movePayout, type PayoutState } from "../resources/balance/Payouts.ts"
 import { cancelSubscription, existingSubscription } from "../resources/billing/Subscriptions.ts"
 import { createPrice } from "../resources/catalog/PriceCreation.ts"
 import { createProduct } from "../resources/catalog/Products.ts"
 import { createSession } from "../resources/checkout/SessionCreation.ts"
-import type { PaymentMethod } from "../resources/payments/Charges.ts"
 import { closeDispute, openDispute } from "../resources/payments/Disputes.ts"
 import { createPaymentIntent } from "../resources/payments/PaymentIntents.ts"
 import { createRefund, failRefund, settleRefund } from "../resources/payments/Refunds.ts"
-import { onlyForNew, type Trigger, trigger } from "./Trigger.ts"
+import { type Implementations, onlyForNew } from "./Trigger.ts"
+import type { OptionsOf } from "./TriggerList.ts"
 
-export const moneyOptions = { amount: maybe(amount), currency: maybe(currency), metadata: maybe(metadata) }
+type Money = OptionsOf<"payment_intent.succeeded">
 
-const money = Schema.Struct(moneyOptions)
-
-export type Money = typeof money.Type
-
-export const usualMoney = { amount: 1_500, currency: "brl" } as const
+const usualMoney = { amount: 1_500, currency: "brl" } as const
 
 /** A payment that waits for its card. Event: `payment_intent.created`. */
 const newIntent = (context: RequestContext, options: Money): PaymentIntent => {
@@ -36,20 +31,7 @@ const newIntent = (context: RequestContext, options: Money): PaymentIntent => {
 const chargeOf = Effect.fnUntraced(function* (context: RequestContext, named: string | undefined, options: Money) {
   if (named !== undefined) yield* onlyForNew("charge", options)
   const id = named ?? succeed(context, newIntent(context, options), null).latest_charge ?? ""
-  const charge = context.objects.get("charge", id)
-  return charge === undefined ? yield* notFound("charge", id) : charge
-})
-
-const refund = Effect.fnUntraced(function* (
-  context: RequestContext,
-  { charge: id, refund_amount, ...options }: Money & { readonly charge?: string; readonly refund_amount?: number }
-) {
-  const charge = yield* chargeOf(context, id, options)
-  yield* createRefund(context, {
-    charge: charge.id,
-    ...(refund_amount === undefined ? {} : { amount: refund_amount })
-  })
-  return charge.id
+  return yield* existing(context, "charge", id)
 })
 
 /** The named refund, otherwise one of a new payment: by card, or by bank slip, whose refunds wait. */
@@ -67,63 +49,42 @@ const refundOf = Effect.fnUntraced(function* (
 })
 
 /** Opens a dispute. The metadata is the dispute's, which the trigger is about, not that of a new payment. */
-const dispute = Effect.fnUntraced(function* (
-  context: RequestContext,
-  options: Money & { readonly charge?: string; readonly reason?: string }
-) {
+const dispute = Effect.fnUntraced(function* (context: RequestContext, options: OptionsOf<"charge.dispute.created">) {
   const { charge: id, metadata = {}, reason = "fraudulent", ...rest } = options
   const charge = yield* chargeOf(context, id, rest)
   const { id: made } = yield* openDispute(context, charge, { metadata, reason })
   return made
 })
 
-const endDispute = Effect.fnUntraced(function* (
-  context: RequestContext,
-  options: Money & { readonly dispute?: string; readonly outcome?: "won" | "lost" }
-) {
-  const { dispute: named, outcome = "lost", ...rest } = options
-  if (named !== undefined) yield* onlyForNew("dispute", rest)
-  const id = named ?? (yield* dispute(context, rest))
-  yield* closeDispute(context, id, outcome)
-  return id
-})
-
-const id = maybe(Schema.String)
-
 export const paymentTriggers = {
-  "payment_intent.succeeded": trigger(money, (context, options) =>
-    Effect.sync(() => succeed(context, newIntent(context, options), null).id)
-  ),
-  "payment_intent.payment_failed": trigger(money, (context, options) =>
-    Effect.sync(() => fail(context, newIntent(context, options), null).id)
-  ),
-  "charge.refunded": trigger(Schema.Struct({ ...moneyOptions, charge: id, refund_amount: maybe(amount) }), refund),
-  "refund.updated": trigger(Schema.Struct({ ...moneyOptions, refund: id }), (context, options) =>
-    refundOf(context, options, "boleto").pipe(
-      Effect.flatMap((refund) => settleRefund(context, refund)),
-      Effect.map((refund) => refund.id)
-    )
-  ),
-  "refund.failed": trigger(
-    Schema.Struct({ ...moneyOptions, refund: id, reason: maybe(Schema.String.pipe(Schema.pattern(/^[a-z_]{1,64}$/))) }),
-    (context, { reason, ...options }) =>
-      refundOf(context, options, "card").pipe(
-        Effect.flatMap((refund) => failRefund(context, refund, reason)),
-        Effect.map((refund) => refund.id)
-      )
-  ),
-  "charge.dispute.created": trigger(
-    Schema.Struct({ ...moneyOptions, charge: id, reason: maybe(Schema.String.pipe(Schema.pattern(/^[a-z_]{1,64}$/))) }),
-    dispute
-  ),
-  "charge.dispute.closed": trigger(
-    Schema.Struct({ ...moneyOptions, dispute: id, outcome: maybe(Schema.Literal("won", "lost")) }),
-    endDispute
-  )
-}
+  "payment_intent.succeeded": (context, options) =>
+    Effect.sync(() => succeed(context, newIntent(context, options), null).id),
+  "payment_intent.payment_failed": (context, options) =>
+    Effect.sync(() => fail(context, newIntent(context, options), null).id),
+  "charge.refunded": Effect.fnUntraced(function* (context, { charge: named, refund_amount: amount, ...options }) {
+    const { id: charge } = yield* chargeOf(context, named, options)
+    yield* createRefund(context, { charge, ...(amount === undefined ? {} : { amount }) })
+    return charge
+  }),
+  "refund.updated": Effect.fnUntraced(function* (context, options) {
+    const refund = yield* refundOf(context, options, "boleto")
+    return (yield* settleRefund(context, refund)).id
+  }),
+  "refund.failed": Effect.fnUntraced(function* (context, { reason, ...options }) {
+    const refund = yield* refundOf(context, options, "card")
+    return (yield* failRefund(context, refund, reason)).id
+  }),
+  "charge.dispute.created": dispute,
+  "charge.dispute.closed": Effect.fnUntraced(function* (context, { dispute: named, outcome = "lost", ...options }) {
+    if (named !== undefined) yield* onlyForNew("dispute", options)
+    const id = named ?? (yield* dispute(context, options))
+    yield* closeDispute(context, id, outcome)
+    return id
+  })
+} satisfies Partial<Implementations>
 
 /** A payer who accepts the order as it is and enters no email address. */
-export const somebody: Payer = {
+const somebody: Payer = {
   amount: undefined,
   email: null,
   promotionCode: undefined,
@@ -149,7 +110,7 @@ const newPrice = Effect.fnUntraced(function* (
 /** The URL that payers are redirected to; nobody opens it. */
 const success_url = "https://shop.example/thanks"
 
-export const newSale = Effect.fnUntraced(function* (context: RequestContext, money: Money) {
+const newSale = Effect.fnUntraced(function* (context: RequestContext, money: Money) {
   const price = yield* newPrice(context, money, false)
   return yield* createSession(context, {
     mode: "payment",
@@ -159,7 +120,7 @@ export const newSale = Effect.fnUntraced(function* (context: RequestContext, mon
   })
 })
 
-export const newSubscriptionSale = Effect.fnUntraced(function* (context: RequestContext, money: Money, items: number) {
+const newSubscriptionSale = Effect.fnUntraced(function* (context: RequestContext, money: Money, items: number) {
   const prices = yield* Effect.forEach(Array.from({ length: items }), () => newPrice(context, money, true))
   return yield* createSession(context, {
     mode: "subscription",
@@ -169,13 +130,8 @@ export const newSubscriptionSale = Effect.fnUntraced(function* (context: Request
   })
 })
 
-export const sessionOf = ({ objects }: RequestContext, id: string) => {
-  const session = objects.get("checkout.session", id)
-  return session === undefined ? notFound("checkout.session", id) : Effect.succeed(session)
-}
-
 /** A session with what it sells, to be completed; fails with 400 if it is not open. */
-export const openCheckout = Effect.fnUntraced(function* ({ objects }: RequestContext, session: Session) {
+const openCheckout = Effect.fnUntraced(function* ({ objects }: RequestContext, session: Session) {
   const order = objects.get("order", session.id)
   if (session.status !== "open" || order === undefined) {
     return yield* invalid("session", `Session ${session.id} is not open: ${session.status}.`)
@@ -183,33 +139,20 @@ export const openCheckout = Effect.fnUntraced(function* ({ objects }: RequestCon
   return { order, session } satisfies OpenCheckout
 })
 
-const payoutOptions = Schema.Struct({ ...moneyOptions, automatic: maybe(Schema.Boolean), payout: maybe(Schema.String) })
-
-const bring = Effect.fnUntraced(function* (
-  context: RequestContext,
-  state: PayoutState,
-  { payout, ...asked }: typeof payoutOptions.Type
-) {
-  if (payout === undefined) {
-    const { id } = yield* makePayoutOf(context, { ...usualMoney, ...asked, state })
-    return id
-  }
-  yield* onlyForNew("payout", asked)
-  const { id } = yield* movePayout(context, payout, state)
-  return id
-})
-
-const to = (state: PayoutState): Trigger => trigger(payoutOptions, (context, asked) => bring(context, state, asked))
+const bring = (state: PayoutState) =>
+  Effect.fnUntraced(function* (context: RequestContext, { payout, ...asked }: OptionsOf<"payout.created">) {
+    if (payout === undefined) return (yield* makePayoutOf(context, { ...usualMoney, ...asked, state })).id
+    yield* onlyForNew("payout", asked)
+    return (yield* movePayout(context, payout, state)).id
+  })
 
 export const payoutTriggers = {
-  "payout.created": to("pending"),
-  "payout.updated": to("in_transit"),
-  "payout.paid": to("paid"),
-  "payout.failed": to("failed"),
-  "payout.canceled": to("canceled")
-}
-
-const sessionId = maybe(Schema.String)
+  "payout.created": bring("pending"),
+  "payout.updated": bring("in_transit"),
+  "payout.paid": bring("paid"),
+  "payout.failed": bring("failed"),
+  "payout.canceled": bring("canceled")
+} satisfies Partial<Implementations>
 
 const sessionNamedOrNew = Effect.fnUntraced(function* (
   context: RequestContext,
@@ -218,30 +161,15 @@ const sessionNamedOrNew = Effect.fnUntraced(function* (
 ) {
   if (named === undefined) return yield* newSale(context, money)
   yield* onlyForNew("session", money)
-  return yield* sessionOf(context, named)
+  return yield* existing(context, "checkout.session", named)
 })
 
-const complete = Effect.fnUntraced(function* (
-  context: RequestContext,
-  { method = "card", session: named, ...money }: Money & { readonly method?: PaymentMethod; readonly session?: string }
-) {
-  const checkout = yield* openCheckout(context, yield* sessionNamedOrNew(context, named, money))
-  const { id } = yield* method === "card"
-    ? pay(context, checkout, somebody)
-    : payLater(context, checkout, somebody, method)
-  return id
-})
-
-const laterOptions = Schema.Struct({
-  ...moneyOptions,
-  method: maybe(Schema.Literal(...laterMethods)),
-  session: sessionId
-})
+type LaterOptions = OptionsOf<"checkout.session.async_payment_succeeded">
 
 /** A session that waits for its payment: the named one, which is completed first if it is open, or a new one. */
 const unpaid = Effect.fnUntraced(function* (
   context: RequestContext,
-  { method, session: named, ...money }: typeof laterOptions.Type
+  { method, session: named, ...money }: LaterOptions
 ) {
   const session = yield* sessionNamedOrNew(context, named, money)
   if (session.status === "complete") {
@@ -251,28 +179,26 @@ const unpaid = Effect.fnUntraced(function* (
   return yield* payLater(context, yield* openCheckout(context, session), somebody, method ?? "boleto")
 })
 
-const later = (outcome: "succeeded" | "failed"): Trigger =>
-  trigger(laterOptions, (context, options) =>
-    Effect.flatMap(unpaid(context, options), (session) => Effect.map(settle(context, session, outcome), ({ id }) => id))
-  )
+const settled = (outcome: "succeeded" | "failed") =>
+  Effect.fnUntraced(function* (context: RequestContext, options: LaterOptions) {
+    return (yield* settle(context, yield* unpaid(context, options), outcome)).id
+  })
 
 export const checkoutTriggers = {
-  "checkout.session.completed": trigger(
-    Schema.Struct({ ...moneyOptions, method: maybe(Schema.Literal("card", ...laterMethods)), session: sessionId }),
-    complete
-  ),
-  "checkout.session.async_payment_succeeded": later("succeeded"),
-  "checkout.session.async_payment_failed": later("failed")
-}
-
-const newOptions = Schema.Struct({ ...moneyOptions, items: maybe(Schema.Int.pipe(Schema.between(1, 20))) })
-
-const options = Schema.Struct({ ...newOptions.fields, subscription: maybe(Schema.String) })
-type SubscriptionOptions = typeof options.Type
+  "checkout.session.completed": Effect.fnUntraced(function* (context, { method = "card", session: named, ...money }) {
+    const checkout = yield* openCheckout(context, yield* sessionNamedOrNew(context, named, money))
+    const { id } = yield* method === "card"
+      ? pay(context, checkout, somebody)
+      : payLater(context, checkout, somebody, method)
+    return id
+  }),
+  "checkout.session.async_payment_succeeded": settled("succeeded"),
+  "checkout.session.async_payment_failed": settled("failed")
+} satisfies Partial<Implementations>
 
 const subscribe = Effect.fnUntraced(function* (
   context: RequestContext,
-  { items = 1, ...money }: typeof newOptions.Type
+  { items = 1, ...money }: OptionsOf<"customer.subscription.created">
 ) {
   const open = yield* openCheckout(context, yield* newSubscriptionSale(context, money, items))
   const { subscription } = yield* pay(context, open, somebody)
@@ -281,35 +207,29 @@ const subscribe = Effect.fnUntraced(function* (
 
 const namedOrNew = Effect.fnUntraced(function* (
   context: RequestContext,
-  { subscription, ...asked }: SubscriptionOptions
+  { subscription, ...asked }: OptionsOf<"invoice.paid">
 ) {
   if (subscription === undefined) return yield* subscribe(context, asked)
   yield* onlyForNew("subscription", asked)
   return subscription
 })
 
-const renewal = (outcome: RenewalOrder["outcome"]): Trigger =>
-  trigger(
-    options,
-    Effect.fnUntraced(function* (context: RequestContext, asked: SubscriptionOptions) {
-      const id = yield* namedOrNew(context, asked)
-      if (context.objects.get("subscription", id)?.cancel_at_period_end === true) {
-        return yield* invalid("subscription", `Subscription ${id} ends with its period.`)
-      }
-      const { latest_invoice } = yield* renewSubscription(context, { id, outcome })
-      return latest_invoice ?? (yield* Effect.dieMessage("A renewal makes an invoice"))
-    })
-  )
+const renewal = (outcome: RenewalOrder["outcome"]) =>
+  Effect.fnUntraced(function* (context: RequestContext, asked: OptionsOf<"invoice.paid">) {
+    const id = yield* namedOrNew(context, asked)
+    if (context.objects.get("subscription", id)?.cancel_at_period_end === true) {
+      return yield* invalid("subscription", `Subscription ${id} ends with its period.`)
+    }
+    const { latest_invoice } = yield* renewSubscription(context, { id, outcome })
+    return latest_invoice ?? (yield* Effect.dieMessage("A renewal makes an invoice"))
+  })
 
 export const subscriptionTriggers = {
-  "customer.subscription.created": trigger(newOptions, subscribe),
+  "customer.subscription.created": subscribe,
   "invoice.paid": renewal("paid"),
   "invoice.payment_failed": renewal("failed"),
-  "customer.subscription.deleted": trigger(
-    options,
-    Effect.fnUntraced(function* (context: RequestContext, asked: SubscriptionOptions) {
-      const open = yield* existingSubscription(context, yield* namedOrNew(context, asked))
-      return (yield* cancelSubscription(context, {}, open)).id
-    })
-  )
-}
+  "customer.subscription.deleted": Effect.fnUntraced(function* (context, asked) {
+    const open = yield* existingSubscription(context, yield* namedOrNew(context, asked))
+    return (yield* cancelSubscription(context, {}, open)).id
+  })
+} satisfies Partial<Implementations>

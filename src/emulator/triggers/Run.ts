@@ -9,8 +9,8 @@ import type { Service } from "../Service.ts"
 import { apiVersions } from "../Versions.ts"
 import { accountTriggers } from "./AccountTriggers.ts"
 import { checkoutTriggers, paymentTriggers, payoutTriggers, subscriptionTriggers } from "./PaymentTriggers.ts"
-import type { Happens, Trigger } from "./Trigger.ts"
-import { isTriggerType, type TriggerType, triggers } from "./TriggerList.ts"
+import type { Implementations } from "./Trigger.ts"
+import { decoders, isTriggerType, type TriggerType, triggers } from "./TriggerList.ts"
 
 export interface TriggerRequest {
   readonly type: TriggerType
@@ -36,13 +36,19 @@ export interface Triggered {
   readonly thin_events: ReadonlyArray<TriggeredEvent>
 }
 
-const implementations: Readonly<Record<TriggerType, Trigger>> = {
+const implementations: Implementations = {
   ...paymentTriggers,
   ...checkoutTriggers,
   ...subscriptionTriggers,
   ...payoutTriggers,
   ...accountTriggers
 }
+
+type Happens = (context: RequestContext) => Effect.Effect<string, ProviderError>
+
+/** Decodes a trigger's options, and refuses unknown ones, before anything happens. */
+const prepare = <T extends TriggerType>(type: T, input: unknown): Effect.Effect<Happens, ProviderError> =>
+  Effect.map(decoders[type].decode(input), (options) => (context) => implementations[type](context, options))
 
 const common = Schema.Struct({ account: maybe(Schema.String), api_version: maybe(Schema.Literal(...apiVersions)) })
 
@@ -83,25 +89,21 @@ const accountOf = (
           : Effect.succeed(only.id)
       })
 
-const newSince = (all: ReadonlyArray<TriggeredEvent>, count: number): ReadonlyArray<TriggeredEvent> =>
-  all.slice(count).map(({ id, type }) => ({ id, type }))
-
 const observed =
   (type: TriggerType, happens: Happens) =>
   (context: RequestContext): Effect.Effect<Triggered, ProviderError> => {
     const { account, objects, platform } = context
-    const thin = () => [...platform.objects.all("thin_event"), ...objects.all("thin_event")]
-    const eventsBefore = objects.all("event").length
-    const thinBefore = new Set(thin().map(({ id }) => id))
+    const events = () => objects.all("event")
+    const thinEvents = () => [...platform.objects.all("thin_event"), ...objects.all("thin_event")]
+    const before = new Set([...events(), ...thinEvents()].map(({ id }) => id))
+    const newOnes = (all: ReadonlyArray<TriggeredEvent>): ReadonlyArray<TriggeredEvent> =>
+      all.filter(({ id }) => !before.has(id)).map(({ id, type }) => ({ id, type }))
     return Effect.map(happens(context), (object) => ({
       type,
       account,
       object,
-      events: newSince(objects.all("event"), eventsBefore),
-      thin_events: newSince(
-        thin().filter(({ id }) => !thinBefore.has(id)),
-        0
-      )
+      events: newOnes(events()),
+      thin_events: newOnes(thinEvents())
     }))
   }
 
@@ -115,7 +117,7 @@ export const runTrigger = Effect.fnUntraced(function* (
     ...(account === undefined ? {} : { account }),
     ...(api_version === undefined ? {} : { api_version })
   })
-  const happens = yield* implementations[known](options)
+  const happens = yield* prepare(known, options)
   const on = yield* accountOf(service, named)
   return yield* happen(service, on, observed(known, happens), notifiedIn)
 })

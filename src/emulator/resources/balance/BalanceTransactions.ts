@@ -1,8 +1,7 @@
 import { Effect } from "effect"
 import * as Params from "../../api/Params.ts"
-import type { RequestContext, Route } from "../../api/Route.ts"
+import { named, type RequestContext, type Route } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
-import { type Check, resourceMissing } from "../../ProviderError.ts"
 import type { BalanceTransaction, Charge, Dispute, Payout, Refund } from "../../Records.ts"
 import { resource } from "../Resource.ts"
 
@@ -140,16 +139,14 @@ const filters = Params.optionals({
   type: Params.text()
 })
 
-const knownPayout = ({ objects }: RequestContext, { payout }: typeof filters.Type): Check =>
-  payout === undefined || objects.get("payout", payout) !== undefined
-    ? Effect.void
-    : resourceMissing("payout", payout, "payout")
+const checkPayout = (context: RequestContext, { payout }: typeof filters.Type) =>
+  payout === undefined ? Effect.void : named(context, "payout", payout)
 
 const transactions = resource("/v1/balance_transactions", "balance_transaction", currentTransaction)
 
 export const balanceTransactionRoutes: ReadonlyArray<Route> = [
   transactions.list(filters, {
-    check: knownPayout,
+    check: checkPayout,
     matches: {
       payout: ({ id }, payout, { objects }) =>
         payout === undefined || objects.get("payout_contents", payout)?.transactions.includes(id) === true

@@ -1,8 +1,8 @@
 import { Effect, Schema } from "effect"
 import { listParams, page } from "../../api/Lists.ts"
 import * as Params from "../../api/Params.ts"
-import { type RequestContext, type Route, route } from "../../api/Route.ts"
-import { notFound, type ProviderError, refuse, resourceMissing } from "../../ProviderError.ts"
+import { named, type RequestContext, type Route, route } from "../../api/Route.ts"
+import { notFound, type ProviderError, refuse } from "../../ProviderError.ts"
 import { nulls, type Subscription } from "../../Records.ts"
 import { resource } from "../Resource.ts"
 
@@ -120,8 +120,7 @@ const update = Effect.fnUntraced(function* (
 const itemListParams = listParams(Schema.Struct({ subscription: Params.text() }))
 
 const listItems = Effect.fnUntraced(function* (context: RequestContext, params: typeof itemListParams.Type) {
-  const subscription = context.objects.get("subscription", params.subscription)
-  if (subscription === undefined) return yield* resourceMissing("subscription", params.subscription, "subscription")
+  const subscription = yield* named(context, "subscription", params.subscription)
   return yield* page(
     { items: subscription.items.data, noun: "subscription item", url: "/v1/subscription_items" },
     params

@@ -1,9 +1,9 @@
 import { Effect, Schema } from "effect"
 import { maximumAmount } from "../../Amounts.ts"
 import * as Params from "../../api/Params.ts"
-import { noParams, type RequestContext, type Route } from "../../api/Route.ts"
+import { named, noParams, type RequestContext, type Route } from "../../api/Route.ts"
 import { newCode } from "../../Ids.ts"
-import { type Check, invalid, resourceMissing } from "../../ProviderError.ts"
+import { type Check, firstOf, invalid } from "../../ProviderError.ts"
 import { type Coupon, given } from "../../Records.ts"
 import { resource } from "../Resource.ts"
 
@@ -28,45 +28,34 @@ const updateParams = Schema.Struct({
   name: Params.optional(Params.clearable(Params.text(40)))
 })
 
-const checkAmount = ({ amount_off, currency, percent_off }: CreateParams): Check => {
-  if (amount_off === undefined && percent_off === undefined) {
-    return invalid("percent_off", "You must pass either `amount_off` or `percent_off`.", "parameter_missing")
-  }
-  if (amount_off !== undefined && percent_off !== undefined) {
-    return invalid("percent_off", "You cannot pass both `amount_off` and `percent_off`.", "parameters_exclusive")
-  }
-  return amount_off !== undefined && currency === undefined
-    ? invalid("currency", "You must pass `currency` when passing `amount_off`.", "parameter_missing")
-    : Effect.void
+const checkTerms = (now: number, params: CreateParams): Check => {
+  const { amount_off, currency, duration, duration_in_months, percent_off, redeem_by } = params
+  return firstOf(
+    amount_off === undefined &&
+      percent_off === undefined &&
+      invalid("percent_off", "You must pass either `amount_off` or `percent_off`.", "parameter_missing"),
+    amount_off !== undefined &&
+      percent_off !== undefined &&
+      invalid("percent_off", "You cannot pass both `amount_off` and `percent_off`.", "parameters_exclusive"),
+    amount_off !== undefined &&
+      currency === undefined &&
+      invalid("currency", "You must pass `currency` when passing `amount_off`.", "parameter_missing"),
+    duration === "repeating" &&
+      duration_in_months === undefined &&
+      invalid("duration_in_months", "`duration_in_months` is required with a repeating duration.", "parameter_missing"),
+    duration !== "repeating" &&
+      duration_in_months !== undefined &&
+      invalid("duration_in_months", "`duration_in_months` can only be passed with a repeating duration."),
+    redeem_by !== undefined &&
+      redeem_by <= now &&
+      invalid("redeem_by", "The `redeem_by` timestamp must be in the future.")
+  )
 }
 
-const checkDuration = ({ duration, duration_in_months }: CreateParams): Check => {
-  if (duration === "repeating") {
-    return duration_in_months === undefined
-      ? invalid(
-          "duration_in_months",
-          "`duration_in_months` is required with a repeating duration.",
-          "parameter_missing"
-        )
-      : Effect.void
-  }
-  return duration_in_months === undefined
-    ? Effect.void
-    : invalid("duration_in_months", "`duration_in_months` can only be passed with a repeating duration.")
-}
-
-const checkProducts = (context: RequestContext, { applies_to }: CreateParams): Check => {
-  const products = applies_to?.products ?? []
-  const unknown = products.findIndex((id) => context.objects.get("product", id) === undefined)
-  return unknown < 0
-    ? Effect.void
-    : resourceMissing("product", products[unknown] ?? "", `applies_to[products][${unknown}]`)
-}
-
-const checkDeadline = (context: RequestContext, { redeem_by }: CreateParams): Check =>
-  redeem_by === undefined || redeem_by > context.now
-    ? Effect.void
-    : invalid("redeem_by", "The `redeem_by` timestamp must be in the future.")
+const checkProducts = (context: RequestContext, { applies_to }: CreateParams) =>
+  Effect.forEach(applies_to?.products ?? [], (id, index) =>
+    named(context, "product", id, `applies_to[products][${index}]`)
+  )
 
 const makeCoupon = (id: string, created: number, params: CreateParams): Coupon => ({
   id,
@@ -87,9 +76,7 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: Cre
   if (context.objects.get("coupon", id) !== undefined) {
     return yield* invalid("id", "Coupon already exists.", "resource_already_exists")
   }
-  yield* checkAmount(params)
-  yield* checkDuration(params)
-  yield* checkDeadline(context, params)
+  yield* checkTerms(context.now, params)
   yield* checkProducts(context, params)
   const coupon = makeCoupon(id, context.now, params)
   return context.save("coupon", "coupon.created", coupon)

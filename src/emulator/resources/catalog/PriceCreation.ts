@@ -3,7 +3,7 @@ import { amountForms, amountStep, maximumAmount } from "../../Amounts.ts"
 import * as Params from "../../api/Params.ts"
 import type { RequestContext } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
-import { type Check, refuse } from "../../ProviderError.ts"
+import { type Check, firstOf, invalid } from "../../ProviderError.ts"
 import { given, type Price, type PriceTier } from "../../Records.ts"
 
 const amount = Params.integer(0, maximumAmount)
@@ -61,7 +61,7 @@ const pricing = Schema.Struct(pricingParams)
 type Pricing = typeof pricing.Type
 type TierParams = typeof tier.Type
 
-const exclusive = (param: string, message: string): Check => refuse({ code: "parameters_exclusive", param, message })
+const exclusive = (param: string, message: string): Check => invalid(param, message, "parameters_exclusive")
 
 const checkOneAmount = (params: Pricing, name: (param: string) => string): Check => {
   const given = (["unit_amount", "unit_amount_decimal", "custom_unit_amount", "tiers"] as const).filter(
@@ -69,11 +69,11 @@ const checkOneAmount = (params: Pricing, name: (param: string) => string): Check
   )
   const [first, second] = given
   if (first === undefined) {
-    return refuse({
-      code: "parameter_missing",
-      param: name("unit_amount"),
-      message: "Prices require an `unit_amount`, `unit_amount_decimal`, `custom_unit_amount` or `tiers` to be set."
-    })
+    return invalid(
+      name("unit_amount"),
+      "Prices require an `unit_amount`, `unit_amount_decimal`, `custom_unit_amount` or `tiers` to be set.",
+      "parameter_missing"
+    )
   }
   return second === undefined
     ? Effect.void
@@ -87,10 +87,7 @@ const checkTierBounds = (tiers: ReadonlyArray<TierParams>): Check => {
   })
   return wrong < 0 && tiers.length > 0
     ? Effect.void
-    : refuse({
-        param: `tiers[${Math.max(wrong, 0)}][up_to]`,
-        message: "Tiers must have rising `up_to` values, the last of them `inf`."
-      })
+    : invalid(`tiers[${Math.max(wrong, 0)}][up_to]`, "Tiers must have rising `up_to` values, the last of them `inf`.")
 }
 
 const checkTierAmounts = (tiers: ReadonlyArray<TierParams>): Check => {
@@ -101,10 +98,10 @@ const checkTierAmounts = (tiers: ReadonlyArray<TierParams>): Check => {
   })
   return wrong < 0
     ? Effect.void
-    : refuse({
-        param: `tiers[${wrong}]`,
-        message: "A tier needs a unit amount, a flat amount or both, each as an integer or as a decimal."
-      })
+    : invalid(
+        `tiers[${wrong}]`,
+        "A tier needs a unit amount, a flat amount or both, each as an integer or as a decimal."
+      )
 }
 
 const checkTiers = ({ billing_scheme, tiers, tiers_mode, transform_quantity }: Pricing): Check => {
@@ -116,11 +113,7 @@ const checkTiers = ({ billing_scheme, tiers, tiers_mode, transform_quantity }: P
   }
   const missing = tiers === undefined ? "tiers" : "tiers_mode"
   if (tiers === undefined || tiers_mode === undefined) {
-    return refuse({
-      code: "parameter_missing",
-      param: missing,
-      message: `\`${missing}\` is required with \`billing_scheme\` \`tiered\`.`
-    })
+    return invalid(missing, `\`${missing}\` is required with \`billing_scheme\` \`tiered\`.`, "parameter_missing")
   }
   if (transform_quantity !== undefined)
     return exclusive("transform_quantity", "`transform_quantity` cannot be combined with `tiers`.")
@@ -130,15 +123,16 @@ const checkTiers = ({ billing_scheme, tiers, tiers_mode, transform_quantity }: P
 const checkCustomAmount = (params: Pricing, name: (param: string) => string): Check => {
   const custom = params.custom_unit_amount
   if (custom === undefined) return Effect.void
-  const invalid = (message: string): Check => refuse({ param: name("custom_unit_amount"), message })
-  if (!custom.enabled) return invalid("`custom_unit_amount[enabled]` must be true.")
-  if (params.recurring !== undefined) return invalid("`custom_unit_amount` cannot be combined with `recurring`.")
-  if (params.transform_quantity !== undefined)
-    return invalid("`custom_unit_amount` cannot be combined with `transform_quantity`.")
   const { maximum = maximumAmount, minimum = 0, preset = minimum } = custom
-  return minimum <= maximum && preset >= minimum && preset <= maximum
-    ? Effect.void
-    : invalid("`custom_unit_amount` needs `minimum` <= `preset` <= `maximum`.")
+  const refused = (message: string) => invalid(name("custom_unit_amount"), message)
+  return firstOf(
+    !custom.enabled && refused("`custom_unit_amount[enabled]` must be true."),
+    params.recurring !== undefined && refused("`custom_unit_amount` cannot be combined with `recurring`."),
+    params.transform_quantity !== undefined &&
+      refused("`custom_unit_amount` cannot be combined with `transform_quantity`."),
+    (minimum > maximum || preset < minimum || preset > maximum) &&
+      refused("`custom_unit_amount` needs `minimum` <= `preset` <= `maximum`.")
+  )
 }
 
 const checkSteps = (params: Pricing, name: (param: string) => string): Check => {
@@ -152,10 +146,7 @@ const checkSteps = (params: Pricing, name: (param: string) => string): Check => 
   }).find(([, amount = 0]) => amount % step !== 0)
   return wrong === undefined
     ? Effect.void
-    : refuse({
-        param: name(wrong[0]),
-        message: `Invalid amount: amounts in ${params.currency} have to be a multiple of ${step}.`
-      })
+    : invalid(name(wrong[0]), `Invalid amount: amounts in ${params.currency} have to be a multiple of ${step}.`)
 }
 
 const makeTier = (params: TierParams): PriceTier => {

@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import * as Params from "../../api/Params.ts"
-import type { RequestContext, Route } from "../../api/Route.ts"
-import { invalid, type ProviderError, resourceMissing } from "../../ProviderError.ts"
+import { named, type RequestContext, type Route } from "../../api/Route.ts"
+import { invalid, type ProviderError } from "../../ProviderError.ts"
 import type { Price } from "../../Records.ts"
 import { resource } from "../Resource.ts"
 import { createPrice, pricingParams } from "./PriceCreation.ts"
@@ -49,10 +49,7 @@ const productOf = Effect.fnUntraced(function* (context: RequestContext, params: 
   if (params.product === undefined) {
     return yield* invalid("product", "Missing required param: product.", "parameter_missing")
   }
-  if (context.objects.get("product", params.product) === undefined) {
-    return yield* resourceMissing("product", params.product, "product")
-  }
-  return params.product
+  return (yield* named(context, "product", params.product)).id
 })
 
 /** Takes a lookup key from its holder if the request says so, otherwise fails. */

@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import * as Params from "../../api/Params.ts"
 import { noParams, type RequestContext, type Route } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
-import { invalid, type ProviderError, refuse, resourceMissing } from "../../ProviderError.ts"
+import { firstOf, invalid, type ProviderError, refuse, resourceMissing } from "../../ProviderError.ts"
 import { given, type Product } from "../../Records.ts"
 import { resource } from "../Resource.ts"
 import { amountParams, createPrice } from "./PriceCreation.ts"
@@ -101,10 +101,11 @@ const checkDefaultPrice = (
   if (id === undefined || id === null) return Effect.void
   const price = context.objects.get("price", id)
   if (price === undefined) return resourceMissing("price", id, "default_price")
-  if (price.product !== product.id) {
-    return invalid("default_price", `The price ${id} belongs to another product than ${product.id}.`)
-  }
-  return price.active ? Effect.void : invalid("default_price", "An inactive price cannot be the default price.")
+  return firstOf(
+    price.product !== product.id &&
+      invalid("default_price", `The price ${id} belongs to another product than ${product.id}.`),
+    !price.active && invalid("default_price", "An inactive price cannot be the default price.")
+  )
 }
 
 /** The changes of an update; null empties a list. */

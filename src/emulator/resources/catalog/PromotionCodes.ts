@@ -1,8 +1,8 @@
 import { Effect, Schema } from "effect"
 import * as Params from "../../api/Params.ts"
-import type { RequestContext, Route } from "../../api/Route.ts"
+import { named, type RequestContext, type Route } from "../../api/Route.ts"
 import { newCode, newId } from "../../Ids.ts"
-import { type Check, invalid, type ProviderError, refuse, resourceMissing } from "../../ProviderError.ts"
+import { type Check, firstOf, invalid, refuse } from "../../ProviderError.ts"
 import { type Coupon, given, nulls, type PromotionCode } from "../../Records.ts"
 import { resource } from "../Resource.ts"
 import { currentCoupon } from "./Coupons.ts"
@@ -47,31 +47,30 @@ const checkUnique = (context: RequestContext, code: string): Check =>
     ? Effect.void
     : refuse({ message: `An active promotion code with \`code: ${code}\` already exists.` })
 
-const checkBounds = ({ now }: RequestContext, coupon: Coupon, params: CreateParams): Check => {
-  const { expires_at, max_redemptions } = params
-  if (expires_at !== undefined && expires_at <= now) {
-    return invalid("expires_at", "The `expires_at` timestamp must be in the future.")
-  }
-  if (expires_at !== undefined && coupon.redeem_by !== null && expires_at > coupon.redeem_by) {
-    return invalid("expires_at", "The `expires_at` timestamp cannot be after the coupon's `redeem_by`.")
-  }
-  return max_redemptions !== undefined && coupon.max_redemptions !== null && max_redemptions > coupon.max_redemptions
-    ? invalid("max_redemptions", "`max_redemptions` cannot be greater than that of the coupon.")
-    : Effect.void
-}
+const checkBounds = (now: number, coupon: Coupon, { expires_at, max_redemptions }: CreateParams): Check =>
+  firstOf(
+    expires_at !== undefined &&
+      expires_at <= now &&
+      invalid("expires_at", "The `expires_at` timestamp must be in the future."),
+    expires_at !== undefined &&
+      coupon.redeem_by !== null &&
+      expires_at > coupon.redeem_by &&
+      invalid("expires_at", "The `expires_at` timestamp cannot be after the coupon's `redeem_by`."),
+    max_redemptions !== undefined &&
+      coupon.max_redemptions !== null &&
+      max_redemptions > coupon.max_redemptions &&
+      invalid("max_redemptions", "`max_redemptions` cannot be greater than that of the coupon.")
+  )
 
-const usableCoupon = ({ now, objects }: RequestContext, id: string): Effect.Effect<Coupon, ProviderError> => {
-  const param = "promotion[coupon]"
-  const coupon = objects.get("coupon", id)
-  if (coupon === undefined) return resourceMissing("coupon", id, param)
-  return currentCoupon(coupon, now).valid
-    ? Effect.succeed(coupon)
-    : invalid(param, `The coupon ${id} can no longer be redeemed.`)
-}
+const usableCoupon = Effect.fnUntraced(function* (context: RequestContext, id: string) {
+  const coupon = yield* named(context, "coupon", id, "promotion[coupon]")
+  if (currentCoupon(coupon, context.now).valid) return coupon
+  return yield* invalid("promotion[coupon]", `The coupon ${id} can no longer be redeemed.`)
+})
 
 const create = Effect.fnUntraced(function* (context: RequestContext, params: CreateParams) {
   const coupon = yield* usableCoupon(context, params.promotion.coupon)
-  yield* checkBounds(context, coupon, params)
+  yield* checkBounds(context.now, coupon, params)
   const code = params.code ?? newCode()
   if (params.active !== false) yield* checkUnique(context, code)
   return context.save("promotion_code", "promotion_code.created", {

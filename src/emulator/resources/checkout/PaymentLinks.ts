@@ -2,7 +2,7 @@ import { Effect, Schema, Struct } from "effect"
 import * as Params from "../../api/Params.ts"
 import type { RequestContext, Route } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
-import { type Check, invalid, type ProviderError } from "../../ProviderError.ts"
+import { type Check, firstOf, invalid, type ProviderError } from "../../ProviderError.ts"
 import { type LineItem, nulls, type PaymentLink, type Session } from "../../Records.ts"
 import { resource } from "../Resource.ts"
 import {
@@ -15,8 +15,8 @@ import {
   noInvoiceData,
   paymentIntentDataParams,
   type Sale,
+  saleParams,
   soldItems,
-  subscriptionDataParams,
   sumOf
 } from "./Sales.ts"
 import { makeSession } from "./SessionCreation.ts"
@@ -50,18 +50,12 @@ const restrictionsParams = Schema.Struct({
 })
 
 const paymentLinkParams = Schema.Struct({
+  ...saleParams,
   after_completion: Params.optional(afterCompletionParams),
-  allow_promotion_codes: Params.optional(Params.boolean),
-  billing_address_collection: Params.optional(Params.oneOf("auto", "required")),
-  currency: Params.optional(Params.currency),
-  customer_creation: Params.optional(Params.oneOf("always", "if_required")),
   inactive_message: Params.optional(Params.text(500)),
   line_items: Params.listOf(lineItem, 20),
-  metadata: Params.optional(Params.metadata),
   payment_intent_data: Params.optional(Schema.Struct(paymentIntentDataParams)),
-  restrictions: Params.optional(restrictionsParams),
-  submit_type: Params.optional(Params.oneOf("auto", "book", "donate", "pay", "subscribe")),
-  subscription_data: Params.optional(subscriptionDataParams)
+  restrictions: Params.optional(restrictionsParams)
 })
 
 type LinkParams = typeof paymentLinkParams.Type
@@ -96,26 +90,33 @@ const checkQuantities = (items: ReadonlyArray<LineItemParams>): Check => {
       )
 }
 
-const checkMode = ({ sold }: Sale, params: LinkParams): Check => {
+/** Checks that the data for payments is given for one-time prices only, that for subscriptions for recurring ones. */
+const checkCarried = (
+  recurs: boolean,
+  data: { readonly payment_intent_data?: object; readonly subscription_data?: object }
+): Check =>
+  firstOf(
+    !recurs &&
+      data.subscription_data !== undefined &&
+      invalid("subscription_data", "`subscription_data` can only be set for recurring prices."),
+    recurs &&
+      data.payment_intent_data !== undefined &&
+      invalid("payment_intent_data", "`payment_intent_data` cannot be set for recurring prices.")
+  )
+
+const checkMode = Effect.fnUntraced(function* ({ sold }: Sale, params: LinkParams) {
   const chosen = sold.findIndex(({ price }) => price.custom_unit_amount !== null)
   if (chosen >= 0 && params.line_items[chosen]?.adjustable_quantity?.enabled === true) {
-    return invalid(
+    return yield* invalid(
       `line_items[${chosen}][adjustable_quantity]`,
       "The quantity of a price with `custom_unit_amount` cannot be adjustable."
     )
   }
-  if (!isRecurring(sold)) {
-    return params.subscription_data === undefined
-      ? Effect.void
-      : invalid("subscription_data", "`subscription_data` can only be set for recurring prices.")
+  yield* checkCarried(isRecurring(sold), params)
+  if (isRecurring(sold) && params.customer_creation !== undefined) {
+    yield* invalid("customer_creation", "`customer_creation` cannot be set for recurring prices.")
   }
-  if (params.payment_intent_data !== undefined) {
-    return invalid("payment_intent_data", "`payment_intent_data` cannot be set for recurring prices.")
-  }
-  return params.customer_creation === undefined
-    ? Effect.void
-    : invalid("customer_creation", "`customer_creation` cannot be set for recurring prices.")
-}
+})
 
 const adjustableOf = ({ adjustable_quantity, quantity }: LineItemParams): LineItem["adjustable_quantity"] =>
   adjustable_quantity?.enabled === true
@@ -232,19 +233,6 @@ const restrictionsOf = (before: PaymentLink, params: UpdateParams): PaymentLink[
   return { completed_sessions: { count, limit: params.restrictions.completed_sessions.limit } }
 }
 
-const checkCarried = (link: PaymentLink, params: UpdateParams): Effect.Effect<void, ProviderError> => {
-  const recurs = link.subscription_data !== null
-  const other = recurs ? "payment_intent_data" : "subscription_data"
-  return params[other] === undefined
-    ? Effect.void
-    : invalid(
-        other,
-        recurs
-          ? "`payment_intent_data` cannot be set for recurring prices."
-          : "`subscription_data` can only be set for recurring prices."
-      )
-}
-
 /** The metadata for the link's payments or subscriptions. Unlike an object's own, it is replaced as a whole. */
 const carriedOf = (params: UpdateParams): Record<string, string> | undefined => {
   const carried = params.payment_intent_data?.metadata ?? params.subscription_data?.metadata
@@ -268,7 +256,7 @@ const carrying = (context: RequestContext, link: PaymentLink, metadata: Record<s
 
 const update = Effect.fnUntraced(function* (context: RequestContext, params: UpdateParams, before: PaymentLink) {
   yield* checkAfterCompletion(params.after_completion)
-  yield* checkCarried(before, params)
+  yield* checkCarried(before.subscription_data !== null, params)
   const metadata = yield* Params.changedMetadata(before.metadata, params.metadata)
   const carried = carriedOf(params)
   return change(context, before, {

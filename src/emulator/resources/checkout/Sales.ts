@@ -24,11 +24,22 @@ export const paymentIntentDataParams = {
   statement_descriptor_suffix: Params.optional(Params.text(22))
 }
 
-export const subscriptionDataParams = Schema.Struct({
+const subscriptionDataParams = Schema.Struct({
   description: Params.optional(Params.text(500)),
   metadata: Params.optional(Params.metadata),
   trial_period_days: Params.optional(Params.integer(1, 730))
 })
+
+/** The parameters that a checkout session and a payment link have in common. */
+export const saleParams = {
+  allow_promotion_codes: Params.optional(Params.boolean),
+  billing_address_collection: Params.optional(Params.oneOf("auto", "required")),
+  currency: Params.optional(Params.currency),
+  customer_creation: Params.optional(Params.oneOf("always", "if_required")),
+  metadata: Params.optional(Params.metadata),
+  submit_type: Params.optional(Params.oneOf("auto", "book", "donate", "pay", "subscribe")),
+  subscription_data: Params.optional(subscriptionDataParams)
+}
 
 /** The price of a line item. Both the price and its product must exist and be active. */
 const soldAt = (

@@ -3,7 +3,7 @@ import * as Params from "../../api/Params.ts"
 import type { RequestContext } from "../../api/Route.ts"
 import { checkCustomFields, collectionParams, customFieldsOf } from "../../checkout/CustomFields.ts"
 import { newId } from "../../Ids.ts"
-import { type Check, invalid, refuse } from "../../ProviderError.ts"
+import { type Check, firstOf, invalid } from "../../ProviderError.ts"
 import { given, nulls, type Session } from "../../Records.ts"
 import {
   checkMinimum,
@@ -15,7 +15,7 @@ import {
   noInvoiceData,
   paymentIntentDataParams,
   type Sold,
-  subscriptionDataParams,
+  saleParams,
   sumOf
 } from "./Sales.ts"
 
@@ -26,24 +26,18 @@ const locale = Params.oneOfWords(
 )
 
 export const sessionParams = Schema.Struct({
-  allow_promotion_codes: Params.optional(Params.boolean),
-  billing_address_collection: Params.optional(Params.oneOf("auto", "required")),
+  ...saleParams,
   cancel_url: Params.optional(Params.url),
   client_reference_id: Params.optional(Params.text(200)),
-  currency: Params.optional(Params.currency),
   ...collectionParams,
-  customer_creation: Params.optional(Params.oneOf("always", "if_required")),
   customer_email: Params.optional(Params.email),
   expires_at: Params.optional(Params.integer()),
   line_items: Params.listOf(lineItem),
   locale: Params.optional(locale),
-  metadata: Params.optional(Params.metadata),
   mode: Params.oneOf("payment", "subscription"),
   payment_intent_data: Params.optional(
     Schema.Struct({ ...paymentIntentDataParams, receipt_email: Params.optional(Params.email) })
   ),
-  submit_type: Params.optional(Params.oneOf("auto", "book", "donate", "pay", "subscribe")),
-  subscription_data: Params.optional(subscriptionDataParams),
   success_url: Params.url,
   ui_mode: Params.optional(Params.oneOf("hosted_page"))
 })
@@ -54,29 +48,27 @@ type SessionParams = typeof sessionParams.Type
 const shortestLife = 30 * 60
 const longestLife = 24 * 60 * 60
 
-const checkMode = (sold: ReadonlyArray<Sold>, params: SessionParams): Check => {
-  if (params.mode === "payment") {
-    if (isRecurring(sold)) {
-      return invalid(
-        "mode",
-        "You specified `payment` mode but passed a recurring price. Either switch to `subscription` mode or use only one-time prices."
+const checkMode = (sold: ReadonlyArray<Sold>, params: SessionParams): Check =>
+  params.mode === "payment"
+    ? firstOf(
+        isRecurring(sold) &&
+          invalid(
+            "mode",
+            "You specified `payment` mode but passed a recurring price. Either switch to `subscription` mode or use only one-time prices."
+          ),
+        params.subscription_data !== undefined &&
+          invalid("subscription_data", "You can not pass `subscription_data` in `payment` mode."),
+        params.submit_type === "subscribe" &&
+          invalid("submit_type", "You can not pass `submit_type` `subscribe` in `payment` mode.")
       )
-    }
-    if (params.subscription_data !== undefined)
-      return invalid("subscription_data", "You can not pass `subscription_data` in `payment` mode.")
-    return params.submit_type === "subscribe"
-      ? invalid("submit_type", "You can not pass `submit_type` `subscribe` in `payment` mode.")
-      : Effect.void
-  }
-  if (!isRecurring(sold)) {
-    return invalid("mode", "You must provide at least one recurring price in `subscription` mode when using prices.")
-  }
-  if (params.payment_intent_data !== undefined)
-    return invalid("payment_intent_data", "You can not pass `payment_intent_data` in `subscription` mode.")
-  return params.customer_creation === undefined
-    ? Effect.void
-    : invalid("customer_creation", "`customer_creation` can only be used in `payment` mode.")
-}
+    : firstOf(
+        !isRecurring(sold) &&
+          invalid("mode", "You must provide at least one recurring price in `subscription` mode when using prices."),
+        params.payment_intent_data !== undefined &&
+          invalid("payment_intent_data", "You can not pass `payment_intent_data` in `subscription` mode."),
+        params.customer_creation !== undefined &&
+          invalid("customer_creation", "`customer_creation` can only be used in `payment` mode.")
+      )
 
 /** The maximum number of lines: 100 in all, but in a subscription 20 recurring and 20 one-time ones. */
 const checkLines = (sold: ReadonlyArray<Sold>, { mode }: SessionParams): Check => {
@@ -84,22 +76,19 @@ const checkLines = (sold: ReadonlyArray<Sold>, { mode }: SessionParams): Check =
   const [most, maximum] = mode === "payment" ? [sold.length, 100] : [Math.max(recurring, sold.length - recurring), 20]
   return most <= maximum
     ? Effect.void
-    : refuse({
-        param: "line_items",
-        message: `You may only specify up to ${maximum} line items with one-time prices, and 20 with recurring prices.`
-      })
+    : invalid(
+        "line_items",
+        `You may only specify up to ${maximum} line items with one-time prices, and 20 with recurring prices.`
+      )
 }
 
-const checkExpiry = (now: number, expiresAt: number | undefined): Check => {
-  if (expiresAt === undefined) return Effect.void
-  const invalid = (message: string): Check => refuse({ param: "expires_at", message })
-  if (expiresAt < now + shortestLife) {
-    return invalid("The `expires_at` timestamp must be at least 30 minutes from Checkout Session creation.")
-  }
-  return expiresAt > now + longestLife
-    ? invalid("The `expires_at` timestamp must be less than 24 hours from Checkout Session creation.")
-    : Effect.void
-}
+const checkExpiry = (now: number, expiresAt = now + longestLife): Check =>
+  firstOf(
+    expiresAt < now + shortestLife &&
+      invalid("expires_at", "The `expires_at` timestamp must be at least 30 minutes from Checkout Session creation."),
+    expiresAt > now + longestLife &&
+      invalid("expires_at", "The `expires_at` timestamp must be less than 24 hours from Checkout Session creation.")
+  )
 
 export interface SessionTerms {
   readonly now: number

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
-import { knownPayment, paymentFilters } from "../../api/Lists.ts"
+import { checkPayment, paymentFilters } from "../../api/Lists.ts"
 import type { RequestContext, Route } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
-import { invalid, type ProviderError } from "../../ProviderError.ts"
+import { type Check, firstOf, invalid } from "../../ProviderError.ts"
 import { type Charge, type Dispute, nulls } from "../../Records.ts"
 import { recordDispute, recordWonDispute } from "../balance/BalanceTransactions.ts"
 import { resource } from "../Resource.ts"
@@ -59,12 +59,12 @@ const makeDispute = (context: RequestContext, charge: Charge, { metadata, reason
   status: "needs_response"
 })
 
-const checkDisputable = (charge: Charge): Effect.Effect<void, ProviderError> => {
-  const refused = (message: string) => invalid("charge", message)
-  if (!charge.paid || charge.refunded) return refused(`There is nothing of charge ${charge.id} to dispute.`)
-  if (charge.payment_method_details?.type !== "card") return refused("Only payments by card can be disputed.")
-  return charge.disputed ? refused(`Charge ${charge.id} has already been disputed.`) : Effect.void
-}
+const checkDisputable = ({ disputed, id, paid, payment_method_details, refunded }: Charge): Check =>
+  firstOf(
+    (!paid || refunded) && invalid("charge", `There is nothing of charge ${id} to dispute.`),
+    payment_method_details?.type !== "card" && invalid("charge", "Only payments by card can be disputed."),
+    disputed && invalid("charge", `Charge ${id} has already been disputed.`)
+  )
 
 /** About the unrefunded part of a charge, once, paid by card; amount and fee leave the balance. */
 export const openDispute = Effect.fnUntraced(function* (context: RequestContext, charge: Charge, order: DisputeOrder) {
@@ -113,6 +113,6 @@ export const closeDispute = Effect.fnUntraced(function* (context: RequestContext
 const disputes = resource("/v1/disputes", "dispute")
 
 export const disputeRoutes: ReadonlyArray<Route> = [
-  disputes.list(paymentFilters, { check: knownPayment }),
+  disputes.list(paymentFilters, { check: checkPayment }),
   disputes.get
 ]

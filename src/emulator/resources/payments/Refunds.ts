@@ -1,9 +1,9 @@
 import { Effect, Schema } from "effect"
-import { knownPayment, paymentFilters } from "../../api/Lists.ts"
+import { checkPayment, paymentFilters } from "../../api/Lists.ts"
 import * as Params from "../../api/Params.ts"
-import type { RequestContext, Route } from "../../api/Route.ts"
+import { named, type RequestContext, type Route } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
-import { invalid, orFail, type ProviderError, refuse, resourceMissing } from "../../ProviderError.ts"
+import { invalid, type ProviderError, refuse } from "../../ProviderError.ts"
 import { type Charge, nulls, type Refund } from "../../Records.ts"
 import { recordFailedRefund, recordRefund } from "../balance/BalanceTransactions.ts"
 import { resource } from "../Resource.ts"
@@ -20,14 +20,12 @@ type CreateParams = typeof createParams.Type
 
 const updateParams = Schema.Struct({ metadata: Params.optional(Params.metadata) })
 
-const chargeOfIntent = ({ objects }: RequestContext, id: string): Effect.Effect<Charge, ProviderError> => {
-  const intent = objects.get("payment_intent", id)
-  if (intent === undefined) return resourceMissing("payment_intent", id, "payment_intent")
-  const charge = intent.latest_charge === null ? undefined : objects.get("charge", intent.latest_charge)
-  return charge?.paid === true
-    ? Effect.succeed(charge)
-    : invalid("payment_intent", `This PaymentIntent (${id}) does not have a successful charge to refund.`)
-}
+const chargeOfIntent = Effect.fnUntraced(function* (context: RequestContext, id: string) {
+  const intent = yield* named(context, "payment_intent", id)
+  const charge = context.objects.get("charge", intent.latest_charge ?? "")
+  if (charge?.paid === true) return charge
+  return yield* invalid("payment_intent", `This PaymentIntent (${id}) does not have a successful charge to refund.`)
+})
 
 const chargeOf = (
   context: RequestContext,
@@ -47,7 +45,7 @@ const chargeOf = (
         "One of the following params should be provided for this request: payment_intent or charge.",
         "parameter_missing"
       )
-    : orFail(context.objects.get("charge", charge), resourceMissing("charge", charge, "charge"))
+    : named(context, "charge", charge)
 }
 
 const refundableAmount = (charge: Charge, asked: number | undefined): Effect.Effect<number, ProviderError> => {
@@ -168,7 +166,7 @@ const update = (context: RequestContext, params: typeof updateParams.Type, befor
 
 export const refundRoutes: ReadonlyArray<Route> = [
   refunds.create(createParams, createRefund),
-  refunds.list(paymentFilters, { check: knownPayment }),
+  refunds.list(paymentFilters, { check: checkPayment }),
   refunds.get,
   refunds.update(updateParams, update)
 ]
