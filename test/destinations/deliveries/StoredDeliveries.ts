@@ -3,6 +3,13 @@ import { Effect } from "effect"
 import { v7 } from "uuid"
 import { enqueue } from "../../../src/engine/queue/Enqueue.ts"
 import { inDatabase, TestService } from "../../harness/TestService.ts"
+import { makeSubscriber } from "../../inbound/Notifications.ts"
+
+/** A tenant with an endpoint, and `of`, whose deliveries are stored. */
+export const makeEndpoint = Effect.gen(function* () {
+  const { id, tenant } = yield* makeSubscriber()
+  return { tenant, endpointId: id, of: { organizationId: tenant.id, endpointId: id } }
+})
 
 /** Deliveries as attempts have left them. Times are in seconds before now. */
 export interface StoredDelivery {
