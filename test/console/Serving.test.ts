@@ -4,8 +4,7 @@ import { request as undiciRequest } from "undici"
 import { onSharedService, sendRequest, TestService } from "../harness/TestService.ts"
 import { expect, layer } from "../harness/Tests.ts"
 
-const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
-  Effect.flatMap(TestService, ({ request }) => request("GET", path, { headers }))
+const get = (path: string, headers: Readonly<Record<string, string>> = {}) => sendRequest("GET", path, { headers })
 
 const filesOf = (html: string): ReadonlyArray<string> =>
   [...html.matchAll(/(?:href|src)="(assets\/[^"]+)"/g)].map(([, path]) => `/console/${path}`)

@@ -1,5 +1,6 @@
 import { Effect, Redacted, type Scope } from "effect"
-import { Client } from "pg"
+import pg, { Client } from "pg"
+import { vi } from "vitest"
 
 /** Opens a connection outside the service's pools. It closes with the scope, or when the server does. */
 export const connectionTo = (url: string | Redacted.Redacted): Effect.Effect<Client, never, Scope.Scope> =>
@@ -32,3 +33,9 @@ export const tell = (url: string | Redacted.Redacted, ...statements: ReadonlyArr
       Effect.forEach(statements, (statement) => Effect.promise(() => client.query(statement)), { discard: true })
     )
   )
+
+/** All statements that clients of this process send, recorded until the scope ends. */
+export const recordedQueries = Effect.acquireRelease(
+  Effect.sync(() => vi.spyOn(pg.Client.prototype, "query")),
+  (spy) => Effect.sync(() => spy.mockRestore())
+)

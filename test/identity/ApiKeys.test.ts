@@ -22,9 +22,7 @@ const select = (person: Person, environment: string) =>
   )
 
 const use = (organizationId: string, key: unknown) =>
-  Effect.flatMap(TestService, ({ request }) =>
-    request("GET", `/v2/organizations/${organizationId}/integrations/endpoints`, { key: String(key) })
-  )
+  sendRequest("GET", `/v2/organizations/${organizationId}/integrations/endpoints`, { key: String(key) })
 
 onSharedServiceWithMail("API keys", (it) => {
   it.effect("are made as test keys without a mode, shown once, and work at once", function* () {

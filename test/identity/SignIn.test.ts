@@ -19,12 +19,10 @@ import { expect, layer } from "../harness/Tests.ts"
 import { expectFailure, refusedWith } from "../surface/http/Refusals.ts"
 
 const askForLink = (email: unknown, options: RequestOptions = {}) =>
-  Effect.flatMap(TestService, ({ request }) =>
-    request("POST", "/identity/sign-in-links", { body: { email }, ...options })
-  )
+  sendRequest("POST", "/identity/sign-in-links", { body: { email }, ...options })
 
 const redeem = (token: unknown, options: RequestOptions = {}) =>
-  Effect.flatMap(TestService, ({ request }) => request("POST", "/identity/session", { body: { token }, ...options }))
+  sendRequest("POST", "/identity/session", { body: { token }, ...options })
 
 const mailedToken = (email: string, options: RequestOptions = {}, nth = 1) =>
   Effect.gen(function* () {

@@ -5,7 +5,7 @@ import { SignatureInvalid } from "../../src/platform/errors/Errors.ts"
 import { charge, checkoutSession, paymentIntent, subscription } from "../events/ProviderEvents.ts"
 import { casesOf } from "../harness/Corpus.ts"
 import { processorTime, takesLess } from "../harness/ProcessorTime.ts"
-import { inDatabase, onSharedService, sendRequest, serviceOf, TestService } from "../harness/TestService.ts"
+import { inDatabase, onSharedService, sendRequest, serviceOf } from "../harness/TestService.ts"
 import {
   makeSubscriber,
   makeTenant,
@@ -249,9 +249,7 @@ onSharedService("bad notifications", (it) => {
   ]
 
   const sendSigned = (entry: Arrival["entry"], body: string) =>
-    Effect.flatMap(TestService, ({ request }) =>
-      request("POST", paths[entry], { raw: body, headers: { "stripe-signature": signature(body) } })
-    )
+    sendRequest("POST", paths[entry], { raw: body, headers: { "stripe-signature": signature(body) } })
 
   for (const entry of ["snapshot", "thin"] as const) {
     it.effect(`that are signed but no event are 400 at the entry of ${entry}s, and not stored`, function* () {

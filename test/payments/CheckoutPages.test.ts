@@ -21,8 +21,7 @@ const pageOf = (tenant: Tenant, more: object = {}) =>
     return { ...sold, page: created.json, id: idOf(created), slug: String(created.json["slug"]) }
   })
 
-const open = (slug: string, rest = "") =>
-  Effect.flatMap(TestService, ({ request }) => request("GET", `/pay/${slug}${rest}`))
+const open = (slug: string, rest = "") => sendRequest("GET", `/pay/${slug}${rest}`)
 
 const hidden = (html: string) =>
   Object.fromEntries(
@@ -39,9 +38,7 @@ const goOn = (slug: string, fields: Readonly<Record<string, string>>) =>
   })
 
 const submit = (slug: string, raw: string | Uint8Array, type = "application/x-www-form-urlencoded") =>
-  Effect.flatMap(TestService, ({ request }) =>
-    request("POST", `/pay/${slug}`, { raw, headers: { "content-type": type } })
-  )
+  sendRequest("POST", `/pay/${slug}`, { raw, headers: { "content-type": type } })
 
 /** Every payer of the tests has one address: each test begins with full limits. */
 const refill = Effect.flatMap(TestService, ({ passTime }) => passTime("2 minutes"))

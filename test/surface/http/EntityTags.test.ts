@@ -12,9 +12,7 @@ const readings = authenticatedOperations.filter(
 )
 
 const get = (path: string, key: string, ifNoneMatch?: string) =>
-  Effect.flatMap(TestService, ({ request }) =>
-    request("GET", path, { key, headers: ifNoneMatch === undefined ? {} : { "if-none-match": ifNoneMatch } })
-  )
+  sendRequest("GET", path, { key, headers: ifNoneMatch === undefined ? {} : { "if-none-match": ifNoneMatch } })
 
 const tagged = (path: string, key: string) =>
   Effect.map(get(path, key), (answer) => {
