@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import { batchSql } from "../src/inbound/ReceiptStatement.ts"
 import { claimFrom, finished, idle, QueueBench } from "./engine/QueueBench.ts"
-import { recordedQueries } from "./harness/Connection.ts"
+import { recordedQueries } from "./harness/TestDatabase.ts"
 import { onService, TestService } from "./harness/TestService.ts"
 import { layer } from "./harness/Tests.ts"
 

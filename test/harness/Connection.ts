@@ -1,6 +1,5 @@
 import { Effect, Redacted, type Scope } from "effect"
-import pg, { Client } from "pg"
-import { vi } from "vitest"
+import { Client } from "pg"
 
 /** Opens a connection outside the service's pools. It closes with the scope, or when the server does. */
 export const connectionTo = (url: string | Redacted.Redacted): Effect.Effect<Client, never, Scope.Scope> =>
@@ -33,9 +32,3 @@ export const tell = (url: string | Redacted.Redacted, ...statements: ReadonlyArr
       Effect.forEach(statements, (statement) => Effect.promise(() => client.query(statement)), { discard: true })
     )
   )
-
-/** All statements that clients of this process send, recorded until the scope ends. */
-export const recordedQueries = Effect.acquireRelease(
-  Effect.sync(() => vi.spyOn(pg.Client.prototype, "query")),
-  (spy) => Effect.sync(() => spy.mockRestore())
-)

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { paymentIntent } from "../events/ProviderEvents.ts"
-import { recordedQueries } from "../harness/Connection.ts"
+import { recordedQueries } from "../harness/TestDatabase.ts"
 import { inDatabase, onService, TestService } from "../harness/TestService.ts"
 import {
   atEndpoints,

@@ -3,7 +3,7 @@ import { expect } from "@effect/vitest"
 import { Context, Effect, Either, FastCheck } from "effect"
 import { credentialPolicies } from "../../../src/identity/keys/CredentialLimitsStatements.ts"
 import { Keys, presentedKey } from "../../../src/identity/keys/Keys.ts"
-import { recordedQueries } from "../../harness/Connection.ts"
+import { recordedQueries } from "../../harness/TestDatabase.ts"
 import { onSharedService, type RequestOptions, TestService } from "../../harness/TestService.ts"
 import { expectFailure, sendBytes } from "./Refusals.ts"
 
