@@ -56,6 +56,12 @@ import { describe, expect, it } from "./harness/Tests.ts"
 
 const masterKeys = [{ id: "test", key: Redacted.make(new Uint8Array(32).fill(3)) }] as const
 
+const author = { kind: "operator", id: "shop" } as const
+
+/** An organization of a service, with an owner. */
+const createIn = (context: Context.Context<Organizations>, ownerEmail: string) =>
+  Effect.map(Context.get(context, Organizations).create({ name: "Bakery", ownerEmail, author }), ({ id }) => id)
+
 const events = (
   type: string,
   settings: Partial<EmbeddedEventsOptions["settings"]> = {},
@@ -95,7 +101,7 @@ const database = () => Layer.unwrapScoped(Effect.map(createTestDatabase(), ({ ur
 const adopt = ({ organizations, sql }: Parts) =>
   Effect.gen(function* () {
     const id = OrganizationId.make(randomUUID())
-    yield* organizations.adopt({ id, name: "Bakery", author: { kind: "operator", id: "shop" } })
+    yield* organizations.adopt({ id, name: "Bakery", author })
     const stored = yield* sql<{ readonly id: string }>`SELECT id FROM payments.organizations`
     return { adopted: [id], stored: stored.map((row) => row.id) }
   })
@@ -338,12 +344,7 @@ const sellsAndDelivers = (serve: (app: PaymentsApp["Type"]) => Effect.Effect<str
     const context = yield* onClientOf(payments, {})
     const baseUrl = yield* serve(Context.get(context, PaymentsApp))
     yield* emulator.setWebhookUrl(`${baseUrl}/webhooks/provider`)
-    const author = { kind: "operator", id: "shop" } as const
-    const { id: organizationId } = yield* Context.get(context, Organizations).create({
-      name: "Bakery",
-      ownerEmail: "ada@example.com",
-      author
-    })
+    const organizationId = yield* createIn(context, "ada@example.com")
     const accountId = yield* emulator.ensureAccount()
     yield* Context.get(context, Accounts).link({ organizationId, environment: "sandbox" }, accountId, author)
     const permissions = ["*", "webhook-endpoints:*", own.permission("invoices:read")] as const
@@ -423,12 +424,7 @@ describe("the service in a team's own server", () => {
 
   it.scopedLive("lends it the check of API keys for the team's own groups", function* () {
     const context = yield* onClientOf(Layer.provide(service(), own.layer), {})
-    const author = { kind: "operator", id: "shop" } as const
-    const { id: organizationId } = yield* Context.get(context, Organizations).create({
-      name: "Bakery",
-      ownerEmail: "grace@example.com",
-      author
-    })
+    const organizationId = yield* createIn(context, "grace@example.com")
     const keyWith = (permission: NewKey["permissions"][number]) =>
       Context.get(context, Keys).create({ organizationId, name: permission, permissions: [permission], author })
     const orders = HttpApiGroup.make("orders")

@@ -1,8 +1,8 @@
-import { expect, vi } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
-import pg from "pg"
 import { batchSql } from "../src/inbound/ReceiptStatement.ts"
 import { claimFrom, finished, idle, QueueBench } from "./engine/QueueBench.ts"
+import { recordedQueries } from "./harness/TestDatabase.ts"
 import { onService, TestService } from "./harness/TestService.ts"
 import { layer } from "./harness/Tests.ts"
 
@@ -17,10 +17,7 @@ const sentBy = <A, E, R>(
   pattern: RegExp
 ): Effect.Effect<ReadonlyArray<string>, E, R | Scope.Scope> =>
   Effect.gen(function* () {
-    const query = yield* Effect.acquireRelease(
-      Effect.sync(() => vi.spyOn(pg.Client.prototype, "query")),
-      (spy) => Effect.sync(() => spy.mockRestore())
-    )
+    const query = yield* recordedQueries
     yield* effect
     const texts = query.mock.calls.map(([sent]: ReadonlyArray<unknown>) =>
       typeof sent === "string" ? sent : String(Object(sent).text)

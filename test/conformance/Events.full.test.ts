@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
 import addFormats from "ajv-formats"
-import { Either, FastCheck, Predicate, Schema } from "effect"
+import { Either, FastCheck, Schema } from "effect"
 import type { EventType } from "../../src/events/Catalog.ts"
 import { Envelope, encodeEnvelope, makeEnvelope } from "../../src/events/Envelope.ts"
 import type { Translation } from "../../src/events/EventReader.ts"
@@ -14,7 +14,7 @@ import {
 } from "../../src/events/stripe/ProviderEvent.ts"
 import { translate, translatedProviderTypes } from "../../src/events/stripe/Translate.ts"
 import { accountStatus } from "../../src/payments/account/AccountStatus.ts"
-import { inOlderForm } from "./OlderForm.ts"
+import { idOf, inOlderForm, record } from "./OlderForm.ts"
 import { canary, providerObjects } from "./ProviderObjects.ts"
 import { checksOf, type Json, providerDefinitions } from "./ProviderSchemas.ts"
 
@@ -39,11 +39,7 @@ for (const [type, schema] of eventJsonSchemas) validators.set(type, ajv.compile(
 /** The form that JSON gives a value: what was undefined is gone. */
 const onTheWire = (value: unknown): Json => JSON.parse(JSON.stringify(value))
 
-const record = (value: unknown): Json => (Predicate.isRecord(value) ? value : {})
-
 /** An object's id, whether it is expanded or not; null where there is none. */
-const idOf = (value: unknown): unknown => (Predicate.isRecord(value) ? value["id"] : (value ?? null))
-
 const fields = (object: Json, ...names: ReadonlyArray<string>): Json =>
   Object.fromEntries(names.map((name) => [name, object[name] ?? null]))
 
@@ -156,6 +152,13 @@ const soldItems: FastCheck.Arbitrary<SoldItems | null> = FastCheck.option(
 )
 
 const organizationId = "0199c0de-0000-7000-8000-000000000001"
+const origin = {
+  provider: "stripe",
+  environment: "sandbox",
+  organizationId,
+  providerEventId: "evt_1",
+  created: 1_760_000_000
+} as const
 
 interface Outcome {
   readonly translation: Translation
@@ -285,11 +288,7 @@ describe("milestone.first_payment", () => {
           throw new Error(translation._tag)
         }
         const milestone = makeEnvelope({
-          provider: "stripe",
-          environment: "sandbox",
-          organizationId,
-          providerEventId: "evt_1",
-          created: 1_760_000_000,
+          ...origin,
           type: "milestone.first_payment",
           data: translation.events[0].data
         })
@@ -334,11 +333,7 @@ describe("account.updated", () => {
         const data = Either.getOrThrow(accountStatus("sandbox", account))
         expect(data).toEqual(expected)
         const envelope = makeEnvelope({
-          provider: "stripe",
-          environment: "sandbox",
-          organizationId,
-          providerEventId: "evt_1",
-          created: 1_760_000_000,
+          ...origin,
           type: "account.updated",
           data
         })

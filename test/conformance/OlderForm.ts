@@ -7,13 +7,13 @@ import type { Json } from "./ProviderSchemas.ts"
  * endpoints that still have that version send.
  */
 
-const record = (value: unknown): Json => (Predicate.isRecord(value) ? value : {})
+export const record = (value: unknown): Json => (Predicate.isRecord(value) ? value : {})
 const listOf = (value: unknown): ReadonlyArray<Json> => {
   const { data } = record(value)
   return Array.isArray(data) ? data.map(record) : []
 }
 
-const idOf = (value: unknown): unknown => (Predicate.isRecord(value) ? value["id"] : (value ?? null))
+export const idOf = (value: unknown): unknown => (Predicate.isRecord(value) ? value["id"] : (value ?? null))
 
 /** A line of an invoice as it was before 2025: with the price itself. */
 const olderLine = ({ pricing, parent, ...line }: Json): Json => {

@@ -10,7 +10,7 @@ import { Chromium, hasBrowser } from "../harness/Browser.ts"
 import { freePort } from "../harness/FreePort.ts"
 import { sharedMailbox, TestMailbox } from "../harness/Mailbox.ts"
 import { newEmail } from "../harness/SignIn.ts"
-import { type RunningService, startForWorker, TestService, testSettings } from "../harness/TestService.ts"
+import { type RunningService, sendRequest, startForWorker, TestService, testSettings } from "../harness/TestService.ts"
 import { layer, type Steps } from "../harness/Tests.ts"
 
 /** What tests of the console share: the real service at its own address, the emulator, a mail server and a browser. */
@@ -123,13 +123,12 @@ export const mailedLink = (email: string, nth = 1) =>
 /** A session's cookie for an address, had over HTTP as a program has it. */
 const cookieFor = (email: string) =>
   Effect.gen(function* () {
-    const { request } = yield* TestService
     const mailbox = yield* TestMailbox
     const before = mailbox.mails.filter(({ to }) => to.includes(email)).length
-    const asked = yield* request("POST", "/identity/sign-in-links", { body: { email } })
+    const asked = yield* sendRequest("POST", "/identity/sign-in-links", { body: { email } })
     expect(asked.status, asked.text).toBe(202)
     const [, token = ""] = (yield* mailedLink(email, before + 1)).split("#")
-    const redeemed = yield* request("POST", "/identity/session", { body: { token } })
+    const redeemed = yield* sendRequest("POST", "/identity/session", { body: { token } })
     expect(redeemed.status, redeemed.text).toBe(200)
     const [cookie = ""] = redeemed.headers.getSetCookie()
     const [name = "", value = ""] = (cookie.split(";", 1)[0] ?? "").split("=")

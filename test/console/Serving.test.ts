@@ -1,11 +1,10 @@
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
 import { Effect } from "effect"
 import { request as undiciRequest } from "undici"
-import { onSharedService, TestService } from "../harness/TestService.ts"
+import { onSharedService, sendRequest, TestService } from "../harness/TestService.ts"
 import { expect, layer } from "../harness/Tests.ts"
 
-const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
-  Effect.flatMap(TestService, ({ request }) => request("GET", path, { headers }))
+const get = (path: string, headers: Readonly<Record<string, string>> = {}) => sendRequest("GET", path, { headers })
 
 const filesOf = (html: string): ReadonlyArray<string> =>
   [...html.matchAll(/(?:href|src)="(assets\/[^"]+)"/g)].map(([, path]) => `/console/${path}`)
@@ -63,13 +62,12 @@ onSharedService("the console", (it) => {
   })
 
   it.effect("answers HEAD like GET, refuses other methods, and has no other files", function* () {
-    const { request } = yield* TestService
     const [file = ""] = filesOf((yield* get("/console/")).text)
     for (const path of ["/console", "/console/sandbox/keys", file]) {
-      const head = yield* request("HEAD", path)
+      const head = yield* sendRequest("HEAD", path)
       expect([path, head.status, head.text]).toEqual([path, 200, ""])
       for (const method of ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
-        const refused = yield* request(method, path)
+        const refused = yield* sendRequest(method, path)
         expect([path, method, refused.status]).toEqual([path, method, 405])
         expect(refused.headers.get("allow")).toBe("GET, HEAD")
         expect(refused.json["code"]).toBe("method_not_allowed")
@@ -99,10 +97,9 @@ layer(TestService.layer({ console: false, roles: { api: true, worker: false } })
   "a service without the console",
   (it) => {
     it.effect("has nothing at its addresses, and mailed links open the service's own small pages", function* () {
-      const { request } = yield* TestService
       for (const method of ["GET", "POST"]) {
-        expect((yield* request(method, "/console")).status).toBe(404)
-        expect((yield* request(method, "/console/sandbox")).status).toBe(404)
+        expect((yield* sendRequest(method, "/console")).status).toBe(404)
+        expect((yield* sendRequest(method, "/console/sandbox")).status).toBe(404)
       }
       expect((yield* get("/")).text).not.toContain("console")
       const page = yield* get("/identity/sign-in")

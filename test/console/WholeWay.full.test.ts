@@ -5,7 +5,7 @@ import type { BrowserContext, Page } from "playwright-core"
 import { browserNote } from "../harness/Browser.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { newEmail } from "../harness/SignIn.ts"
-import { TestService } from "../harness/TestService.ts"
+import { inDatabase, sendRequest, TestService } from "../harness/TestService.ts"
 import { inBrowser, mailedLink, onConsole, settled, visit } from "./ConsoleBed.ts"
 import { makeShop } from "./Shop.ts"
 
@@ -35,10 +35,9 @@ const refusalsTo = (context: BrowserContext) =>
 /** A shop's program, with nothing but the key that the console showed: sells something, and answers the payer's page. */
 const sell = (organizationId: string, key: string, amount: number) =>
   Effect.gen(function* () {
-    const { request } = yield* TestService
     const post = (path: string, body: unknown) =>
       Effect.map(
-        request("POST", `/v2/organizations/${organizationId}/provider${path}`, {
+        sendRequest("POST", `/v2/organizations/${organizationId}/provider${path}`, {
           key,
           headers: { "idempotency-key": randomUUID() },
           body
@@ -70,7 +69,6 @@ const payAt = (url: string, label: RegExp) =>
 
 onConsole(`the console from a bare start${browserNote}`, (it) => {
   inBrowser(it, "leads an owner from the first mail to events that arrive, fail, and arrive after all", function* () {
-    const { sql } = yield* TestService
     const shop = yield* makeShop
     const email = newEmail()
     const { context, page } = yield* visit()
@@ -172,10 +170,10 @@ onConsole(`the console from a bare start${browserNote}`, (it) => {
     yield* eventually(
       "the last automatic attempt",
       Effect.gen(function* () {
-        yield* sql`
+        yield* inDatabase`
           UPDATE payments.delivery_queue SET next_attempt_at = now()
           WHERE organization_id = ${organizationId} AND lease IS NULL AND next_attempt_at > now()`
-        const [failed] = yield* sql`
+        const [failed] = yield* inDatabase`
           SELECT 1 FROM payments.deliveries WHERE organization_id = ${organizationId} AND state = 'failed'`
         return Option.fromNullable(failed)
       }),

@@ -8,9 +8,8 @@ import { deliveriesOf } from "./Sending.ts"
 
 /** An endpoint whose account has seen its first payment: that one is stored by a statement of its own. */
 const subscribed = Effect.fnUntraced(function* (url: string) {
-  const { sql } = yield* TestService
   const tenant = yield* makeTenant
-  yield* sql`UPDATE payments.provider_accounts SET had_payments_before = true WHERE account_id = ${tenant.accountId}`
+  yield* inDatabase`UPDATE payments.provider_accounts SET had_payments_before = true WHERE account_id = ${tenant.accountId}`
   return { tenant, endpoint: yield* subscribe(tenant, ["payment.succeeded"], url) }
 })
 

@@ -4,7 +4,7 @@ import { observeQueueWithin } from "../../src/engine/queue/Queue.ts"
 import { Metrics, type MetricsWriter } from "../../src/platform/telemetry/Metrics.ts"
 import { storeDeliveries } from "../destinations/deliveries/StoredDeliveries.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
-import { onService, TestService, testReturnUrls } from "../harness/TestService.ts"
+import { inDatabase, onService, TestService, testReturnUrls } from "../harness/TestService.ts"
 import { describe, expect, it } from "../harness/Tests.ts"
 import { makeSubscriber } from "../inbound/Notifications.ts"
 import { startService } from "../surface/http/StartedService.ts"
@@ -65,7 +65,6 @@ describe("a process", () => {
 
 onService({ roles: { api: true, worker: false } })("the queue's metrics", (it) => {
   it.effect("count what is due and scheduled in each environment, and the age of the oldest that is due", function* () {
-    const { sql } = yield* TestService
     expect(yield* lookedWithin(1000)).toEqual({
       "depth sandbox due": 0,
       "depth sandbox scheduled": 0,
@@ -79,13 +78,13 @@ onService({ roles: { api: true, worker: false } })("the queue's metrics", (it) =
     yield* storeDeliveries({ ...of, state: "delivered", count: 4 })
     yield* storeDeliveries({ ...of, state: "queued", count: 3 })
     const due = yield* storeDeliveries({ ...of, state: "queued", count: 2 })
-    yield* sql`
+    yield* inDatabase`
         UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '90 seconds' WHERE id = ${due[0] ?? ""}`
-    yield* sql`
+    yield* inDatabase`
         UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '5 seconds' WHERE id = ${due[1] ?? ""}`
     // An attempt of it is under way: nobody is late
     const [underWay = ""] = yield* storeDeliveries({ ...of, state: "queued" })
-    yield* sql`
+    yield* inDatabase`
         UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '1 hour', lease = gen_random_uuid(),
           claimed_at = now(), leased_until = now() + interval '15 seconds'
         WHERE id = ${underWay}`
@@ -101,21 +100,19 @@ onService({ roles: { api: true, worker: false } })("the queue's metrics", (it) =
   })
 
   it.effect("are not known while the database can't be asked, and are again afterwards", function* () {
-    const { sql } = yield* TestService
-    yield* sql`ALTER TABLE payments.delivery_queue RENAME TO away`
+    yield* inDatabase`ALTER TABLE payments.delivery_queue RENAME TO away`
     const unknown = yield* lookedWithin(1000)
-    yield* sql`ALTER TABLE payments.away RENAME TO delivery_queue`
+    yield* inDatabase`ALTER TABLE payments.away RENAME TO delivery_queue`
     expect(Object.keys(unknown)).toHaveLength(6)
     expect(Object.values(unknown).filter((value) => !Number.isNaN(value))).toEqual([])
     expect(Object.values(yield* lookedWithin(1000)).filter(Number.isNaN)).toEqual([])
   })
 
   it.effect("beyond the rows that are looked at are an estimate of the right size", function* () {
-    const { sql } = yield* TestService
     const { id: endpointId, tenant } = yield* makeSubscriber()
     yield* storeDeliveries({ organizationId: tenant.id, endpointId, state: "queued", count: 500 })
-    yield* sql`UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '1 minute', lease = NULL, leased_until = NULL`
-    yield* sql`ANALYZE payments.delivery_queue`
+    yield* inDatabase`UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '1 minute', lease = NULL, leased_until = NULL`
+    yield* inDatabase`ANALYZE payments.delivery_queue`
     const values = yield* lookedWithin(100)
     expect(values["depth sandbox due"]).toBeGreaterThan(450)
     expect(values["depth sandbox due"]).toBeLessThan(550)

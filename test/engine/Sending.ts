@@ -1,21 +1,20 @@
 import { Effect, Option } from "effect"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { TestService } from "../harness/TestService.ts"
+import { sendRequest } from "../harness/TestService.ts"
 import { makeSubscriber, notification, notify, type Tenant } from "../inbound/Notifications.ts"
 
 type Json = Record<string, unknown>
 
 /** The deliveries of an endpoint, each with its attempts, as the API shows them. */
 export const deliveriesOf = Effect.fnUntraced(function* (tenant: Tenant, endpointId: string) {
-  const { request } = yield* TestService
   const base = `/v2/organizations/${tenant.id}/integrations`
-  const list = yield* request("GET", `${base}/endpoints/${endpointId}/deliveries`, { key: tenant.key })
+  const list = yield* sendRequest("GET", `${base}/endpoints/${endpointId}/deliveries`, { key: tenant.key })
   // The database may be away for a moment, in tests of that: then nothing is seen yet
   if (list.status === 503) return []
   const data = list.json["data"] as ReadonlyArray<Json> // the API's JSON: the assertions on it are the check
   return yield* Effect.forEach(data, ({ id }) =>
-    Effect.map(request("GET", `${base}/deliveries/${String(id)}`, { key: tenant.key }), ({ json }) => json)
+    Effect.map(sendRequest("GET", `${base}/deliveries/${String(id)}`, { key: tenant.key }), ({ json }) => json)
   )
 })
 

@@ -37,11 +37,15 @@ const listening = (sql: SqlClient.SqlClient, count: number, others: ReadonlyArra
     )
   )
 
-it.scopedLive("an announcement wakes the other processes where nobody of one's own is waiting", function* () {
+/** Two processes on a database of their own, once both listen. */
+const twoListening = Effect.gen(function* () {
   const { url } = yield* createTestDatabase()
-  const announcer = yield* startProcess(url)
-  const other = yield* startProcess(url)
-  yield* listening(announcer.sql, 2)
+  const [announcer, other] = [yield* startProcess(url), yield* startProcess(url)]
+  return { announcer, other, listeners: yield* listening(announcer.sql, 2) }
+})
+
+it.scopedLive("an announcement wakes the other processes where nobody of one's own is waiting", function* () {
+  const { announcer, other } = yield* twoListening
   const wakes = yield* countWakes(other.wakeUp)
   // Beginning to listen counts as a wake-up: something may have been missed before
   yield* eventuallyTrue("its first", () => wakes.count === 1)
@@ -50,10 +54,7 @@ it.scopedLive("an announcement wakes the other processes where nobody of one's o
 })
 
 it.scopedLive("an announcement is one's own worker's where it is waiting; nobody else is told", function* () {
-  const { url } = yield* createTestDatabase()
-  const announcer = yield* startProcess(url)
-  const other = yield* startProcess(url)
-  yield* listening(announcer.sql, 2)
+  const { announcer, other } = yield* twoListening
   const own = yield* countWakes(announcer.wakeUp)
   const others = yield* countWakes(other.wakeUp)
   yield* eventuallyTrue("their first ones", () => own.count === 1 && others.count === 1)
@@ -77,10 +78,7 @@ it.scopedLive("what was announced while nobody waited is not lost", function* ()
 })
 
 it.scopedLive("a listener that lost its connection makes a new one, and takes the gap for a wake-up", function* () {
-  const { url } = yield* createTestDatabase()
-  const announcer = yield* startProcess(url)
-  const other = yield* startProcess(url)
-  const before = yield* listening(announcer.sql, 2)
+  const { announcer, listeners: before, other } = yield* twoListening
   const wakes = yield* countWakes(other.wakeUp)
   yield* eventuallyTrue("its first", () => wakes.count === 1)
   for (let loss = 1; loss <= 2; loss += 1) {

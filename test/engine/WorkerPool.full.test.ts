@@ -211,10 +211,9 @@ suite(TestService.layer().pipe(Layer.provide(capture)))("a delivery whose secret
   it.scoped(
     "waits without losing an attempt, says so to the operator, and goes out when the key is back",
     function* () {
-      const { sql } = yield* TestService
       const consumer = yield* makeConsumer
       const { tenant, ...endpoint } = yield* makeSubscriber(["payment.succeeded"], consumer.url)
-      yield* sql`UPDATE payments.endpoint_secrets SET master_key_id = 'lost' WHERE endpoint_id = ${endpoint.id}`
+      yield* inDatabase`UPDATE payments.endpoint_secrets SET master_key_id = 'lost' WHERE endpoint_id = ${endpoint.id}`
       yield* notify(notification(tenant.accountId))
       yield* eventuallyTrue("an error in the log", () =>
         logged.some((line) => line.includes("ERROR") && line.includes("lost") && line.includes(endpoint.id))
@@ -229,8 +228,8 @@ suite(TestService.layer().pipe(Layer.provide(capture)))("a delivery whose secret
       expect(Date.parse(String(waiting["nextAttemptAt"])) - Date.now()).toBeGreaterThan(30_000)
       expect(consumer.received).toEqual([])
 
-      yield* sql`UPDATE payments.endpoint_secrets SET master_key_id = 'test' WHERE endpoint_id = ${endpoint.id}`
-      yield* sql`UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE endpoint_id = ${endpoint.id}`
+      yield* inDatabase`UPDATE payments.endpoint_secrets SET master_key_id = 'test' WHERE endpoint_id = ${endpoint.id}`
+      yield* inDatabase`UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE endpoint_id = ${endpoint.id}`
       expect(yield* attempted(tenant, endpoint.id)).toMatchObject({ state: "delivered", attemptCount: 1 })
       for (const line of logged) expect(line).not.toContain(endpoint.secret)
     }

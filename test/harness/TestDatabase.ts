@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { Data, Effect, Redacted, type Scope } from "effect"
-import { Client, escapeIdentifier } from "pg"
-import { inject } from "vitest"
+import pg, { Client, escapeIdentifier } from "pg"
+import { inject, vi } from "vitest"
 import { copyCluster, emptyTemplate } from "./Cluster.ts"
 
 export class TestDatabaseError extends Data.TaggedError("TestDatabaseError")<{
@@ -71,3 +71,9 @@ export const createMigratedDatabase: Effect.Effect<TestDatabase, TestDatabaseErr
  */
 export const placeCluster = (directory: string): Effect.Effect<void> =>
   Effect.suspend(() => Effect.orDie(copyCluster(inject("clusterDirectory"), directory)))
+
+/** All statements that clients of this process send, recorded until the scope ends. */
+export const recordedQueries = Effect.acquireRelease(
+  Effect.sync(() => vi.spyOn(pg.Client.prototype, "query")),
+  (spy) => Effect.sync(() => spy.mockRestore())
+)

@@ -84,6 +84,13 @@ export class TestService extends Context.Tag("test/TestService")<
 export const inDatabase = <Row extends object>(text: TemplateStringsArray, ...values: ReadonlyArray<unknown>) =>
   Effect.flatMap(TestService, ({ sql }) => sql<Row>(text, ...values))
 
+export const sendRequest = (...request: Parameters<TestService["Type"]["request"]>) =>
+  Effect.flatMap(TestService, (service) => service.request(...request))
+
+/** A service of the process under test. */
+export const serviceOf = <I extends Services | SqlClient.SqlClient, S>(tag: Context.Tag<I, S>) =>
+  Effect.map(TestService, ({ services }) => Context.get(services, tag))
+
 /** A service of another process: with nothing in common but the database, and what its layer asks for. */
 export const inAnotherProcess = <I, S, E, R extends Services | SqlClient.SqlClient>(
   tag: Context.Tag<I, S>,

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { newEmail, onSharedServiceWithMail, type Person, signIn, signInMember, signInOwner } from "../harness/SignIn.ts"
-import { inDatabase, TestService } from "../harness/TestService.ts"
+import { inDatabase, sendRequest, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 
 const path = "/identity/api-keys"
@@ -22,9 +22,7 @@ const select = (person: Person, environment: string) =>
   )
 
 const use = (organizationId: string, key: unknown) =>
-  Effect.flatMap(TestService, ({ request }) =>
-    request("GET", `/v2/organizations/${organizationId}/integrations/endpoints`, { key: String(key) })
-  )
+  sendRequest("GET", `/v2/organizations/${organizationId}/integrations/endpoints`, { key: String(key) })
 
 onSharedServiceWithMail("API keys", (it) => {
   it.effect("are made as test keys without a mode, shown once, and work at once", function* () {
@@ -167,7 +165,6 @@ onSharedServiceWithMail("API keys", (it) => {
   })
 
   it.effect("read the audit log and customers if an owner or admin, not a developer, said so", function* () {
-    const { request } = yield* TestService
     const { organizationId, ...owner } = yield* signInOwner
     const admin = yield* signInMember(organizationId, "admin")
     const developer = yield* signInMember(organizationId, "developer", ["sandbox", "production"])
@@ -181,7 +178,7 @@ onSharedServiceWithMail("API keys", (it) => {
       expect((yield* create(giver, customers)).status).toBe(201)
       const { key } = (yield* create(giver, body)).json
       const log = `/v2/organizations/${organizationId}/integrations/audit-log`
-      expect((yield* request("GET", log, { key: String(key) })).status).toBe(200)
+      expect((yield* sendRequest("GET", log, { key: String(key) })).status).toBe(200)
     }
   })
 

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Either } from "effect"
+import { Effect, Either } from "effect"
 import { Members } from "../../src/identity/members/Members.ts"
 import type { Role } from "../../src/identity/Principal.ts"
 import { OrganizationId } from "../../src/platform/kit/Ids.ts"
 import { newEmail, onServiceWithMail, type Person, signIn, signInMember, signInOwner } from "../harness/SignIn.ts"
-import { inDatabase, TestService } from "../harness/TestService.ts"
+import { inDatabase, serviceOf, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 
 const path = "/identity/members"
@@ -211,9 +211,8 @@ onServiceWithMail()("members", (it) => {
   })
 
   it.effect("are added by the operator, each to one organization", function* () {
-    const { services } = yield* TestService
     const { organizationId, owner } = yield* company
-    const members = Context.get(services, Members)
+    const members = yield* serviceOf(Members)
     const author = { kind: "operator", id: "root" } as const
     const email = newEmail()
     const add = (options: { email: string; role: Role; environments: ReadonlyArray<"sandbox" | "production"> }) =>

@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Context, Effect, Either } from "effect"
+import { Effect, Either } from "effect"
 import { permissions } from "../../src/identity/keys/Permissions.ts"
 import { Organizations } from "../../src/identity/organizations/Organizations.ts"
 import type { OrganizationId } from "../../src/platform/kit/Ids.ts"
@@ -15,7 +15,7 @@ import {
   signInOwner,
   tokenIn
 } from "../harness/SignIn.ts"
-import { type Answer, inDatabase, TestService } from "../harness/TestService.ts"
+import { type Answer, inDatabase, serviceOf, TestService } from "../harness/TestService.ts"
 import { authorize, comeBack, consent, disconnect, read, urlIn } from "../payments/connecting/Connecting.ts"
 import { expectFailure, refusedWith } from "../surface/http/Refusals.ts"
 
@@ -53,7 +53,6 @@ const recorded = (organizationId: string) =>
 
 onSharedServiceWithMail("an organization", (it) => {
   it.effect("is made by a signed-in person, who owns it, with both of its workspaces", function* () {
-    const { sql } = yield* TestService
     const person = yield* signIn(newEmail())
     const answer = yield* person.request("POST", path, { body: { name: "  Padaria São João " } })
     expect(answer.status).toBe(201)
@@ -63,7 +62,7 @@ onSharedServiceWithMail("an organization", (it) => {
       workspaces: [{ environment: "sandbox" }, { environment: "production" }]
     })
     const id = String(answer.json["id"])
-    const workspaces = yield* sql`
+    const workspaces = yield* inDatabase`
         SELECT environment FROM payments.workspaces WHERE organization_id = ${id} ORDER BY environment DESC`
     expect(workspaces).toEqual([{ environment: "sandbox" }, { environment: "production" }])
     expect((yield* person.request("GET", "/identity/session")).json).toMatchObject({
@@ -74,7 +73,7 @@ onSharedServiceWithMail("an organization", (it) => {
         { environment: "production", permissions: expect.arrayContaining([...permissions]) }
       ]
     })
-    const audit = yield* sql`
+    const audit = yield* inDatabase`
         SELECT environment, author_kind, author_id, action, target_type, target_id, request_id
         FROM payments.audit_log WHERE organization_id = ${id}`
     expect(audit).toEqual([
@@ -129,14 +128,13 @@ onSharedServiceWithMail("an organization", (it) => {
   })
 
   it.effect("can be made by the operator, who is then on record", function* () {
-    const { services, sql } = yield* TestService
-    const organizations = Context.get(services, Organizations)
+    const organizations = yield* serviceOf(Organizations)
     const ownerEmail = newEmail()
     const author = { kind: "operator", id: "root" } as const
     const { id, name } = yield* organizations.create({ name: "Made", ownerEmail: ownerEmail.toUpperCase(), author })
     expect(yield* organizations.get(id)).toEqual({ id, name })
     expect(yield* organizations.list).toContainEqual({ id, name })
-    const [record] = yield* sql`
+    const [record] = yield* inDatabase`
         SELECT author_kind, author_id FROM payments.audit_log WHERE organization_id = ${id}`
     expect(record).toEqual({ author_kind: "operator", author_id: "root" })
     const again = yield* Effect.either(organizations.create({ name: "Second", ownerEmail, author }))
@@ -263,14 +261,13 @@ onSharedServiceWithMail("an organization", (it) => {
   })
 
   it.effect("is handed over: another member becomes an owner, and the first one leaves", function* () {
-    const { services } = yield* TestService
     const owner = yield* signInOwner
     const heir = yield* signInMember(owner.organizationId, "developer", ["sandbox"])
     const appointed = yield* owner.request("PATCH", `/identity/members/${heir.id}`, { body: { role: "owner" } })
     expect(appointed.status, appointed.text).toBe(200)
     expect((yield* owner.request("DELETE", `/identity/members/${owner.id}`)).status).toBe(204)
     expect((yield* rename(heir, owner.organizationId, "Theirs")).status).toBe(200)
-    expect(yield* Context.get(services, Organizations).get(owner.organizationId)).toEqual({
+    expect(yield* (yield* serviceOf(Organizations)).get(owner.organizationId)).toEqual({
       id: owner.organizationId,
       name: "Theirs"
     })

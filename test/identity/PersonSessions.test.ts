@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import { hashOf, onSharedServiceWithMail, type Person, signIn, signInOwner, tokenIn } from "../harness/SignIn.ts"
-import { inDatabase, TestService } from "../harness/TestService.ts"
+import { inDatabase, sendRequest } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 
 const invalid = { status: 401, code: "session_invalid", fields: [] }
@@ -58,36 +58,34 @@ onSharedServiceWithMail("the sessions of a person", (it) => {
   })
 
   it.effect("end all at once, with their open links, and nobody else's", function* () {
-    const { request } = yield* TestService
     const mailbox = yield* TestMailbox
     const owner = yield* signInOwner
     const stranger = yield* signInOwner
     const others = [yield* signInWith(owner.email, firefox), yield* signInWith(owner.email, "curl/8.9.1")]
-    yield* request("POST", "/identity/sign-in-links", { body: { email: owner.email } })
+    yield* sendRequest("POST", "/identity/sign-in-links", { body: { email: owner.email } })
     const token = tokenIn(yield* mailbox.mailTo(owner.email, 4))
     const cookie = { cookie: owner.cookie }
-    expectFailure(yield* request("DELETE", "/identity/sessions", { headers: cookie }), untrusted)
+    expectFailure(yield* sendRequest("DELETE", "/identity/sessions", { headers: cookie }), untrusted)
     const answer = yield* owner.request("DELETE", "/identity/sessions")
     expect(answer.status, answer.text).toBe(204)
     expect(answer.headers.getSetCookie()[0]).toMatch(/^__Host-svc_session=; Max-Age=0/)
     for (const person of [owner, ...others]) {
       expectFailure(yield* person.request("GET", "/identity/session"), invalid)
     }
-    expectFailure(yield* request("POST", "/identity/session", { body: { token } }), invalid)
+    expectFailure(yield* sendRequest("POST", "/identity/session", { body: { token } }), invalid)
     expect((yield* stranger.request("GET", "/identity/session")).status).toBe(200)
     const ended = (yield* recorded(owner.organizationId)).filter(({ action }) => action === "session.ended")
     expect(ended).toHaveLength(3)
   })
 
   it.effect("are at most 100: the next one ends the one that was not used for the longest time", function* () {
-    const { sql } = yield* TestService
     const owner = yield* signInOwner
-    yield* sql`
+    yield* inDatabase`
         INSERT INTO payments.sessions (id, token_hash, person_id, expires_at, last_used_at)
         SELECT gen_random_uuid(), sha256(gen_random_uuid()::text::bytea), ${owner.id}, now() + interval '1 hour',
           now() - n * interval '1 minute'
         FROM generate_series(1, 100) AS n`
-    yield* sql`
+    yield* inDatabase`
         UPDATE payments.sessions SET last_used_at = now() - interval '1 day' WHERE token_hash = ${hashOf(owner)}`
     expect(yield* sessionsOf(yield* signInWith(owner.email, firefox))).toHaveLength(100)
     expectFailure(yield* owner.request("GET", "/identity/session"), invalid)

@@ -5,7 +5,7 @@ import { ReturnUrls } from "../../src/identity/return-urls/ReturnUrls.ts"
 import { Accounts } from "../../src/payments/Accounts.ts"
 import type { Environment } from "../../src/platform/kit/Environment.ts"
 import { newEmail, onSharedServiceWithMail, type Person, signIn, signInMember, signInOwner } from "../harness/SignIn.ts"
-import { TestService, testReturnUrls } from "../harness/TestService.ts"
+import { inDatabase, serviceOf, TestService, testReturnUrls } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
 
@@ -57,7 +57,6 @@ const pagesOf = (successUrl: string | null, cancelUrl: string | null) => ({
 
 onSharedServiceWithMail("return URLs", (it) => {
   it.effect("are the operator's until an owner sets the organization's own, and after these go", function* () {
-    const { services, sql } = yield* TestService
     const owner = yield* shop
     expect((yield* read(owner)).json).toEqual({ environment: "sandbox", ...none, updatedAt: null })
     expect((yield* owner.sell()).json).toMatchObject(pagesOf(null, null))
@@ -76,7 +75,7 @@ onSharedServiceWithMail("return URLs", (it) => {
     expect((yield* set(owner, none)).json).toMatchObject(none)
     expect((yield* owner.sell()).json).toMatchObject(pagesOf(null, null))
 
-    const records = yield* sql`
+    const records = yield* inDatabase`
         SELECT environment, author_kind, author_id, target_type, target_id FROM payments.audit_log
         WHERE organization_id = ${owner.organizationId} AND action = 'return_urls.updated'`
     // One for each change: the last request changed nothing
@@ -90,7 +89,7 @@ onSharedServiceWithMail("return URLs", (it) => {
       }))
     )
     const stranger = yield* shop
-    expect(yield* Context.get(services, ReturnUrls).ownOf({ ...stranger, environment: "sandbox" })).toEqual(none)
+    expect(yield* (yield* serviceOf(ReturnUrls)).ownOf({ ...stranger, environment: "sandbox" })).toEqual(none)
   })
 
   it.effect("belong to one environment and one organization", function* () {

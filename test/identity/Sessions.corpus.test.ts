@@ -16,7 +16,7 @@ import {
   signInMember,
   signInOwner
 } from "../harness/SignIn.ts"
-import { inDatabase, TestService, testPublicUrl } from "../harness/TestService.ts"
+import { inDatabase, sendRequest, TestService, testPublicUrl } from "../harness/TestService.ts"
 import { expectFailure } from "../surface/http/Refusals.ts"
 import {
   attemptsThatChangeNothing,
@@ -275,7 +275,6 @@ onSharedServiceWithMail("a session lasts", (it) => {
   })
 
   it.effect("no longer: an expired, unknown or malformed one is refused everywhere alike", function* () {
-    const { request } = yield* TestService
     const owner = yield* signInOwner
     yield* shift(owner, "-1 second")
     const cookies = [
@@ -286,7 +285,7 @@ onSharedServiceWithMail("a session lasts", (it) => {
     ]
     for (const cookie of cookies) {
       for (const path of ["/identity/session", "/identity/api-keys", endpointsOf(owner.organizationId)]) {
-        const answer = yield* request("GET", path, { headers: { cookie } })
+        const answer = yield* sendRequest("GET", path, { headers: { cookie } })
         expectFailure(answer, invalid, `${cookie} ${path}`)
         expect(answer.headers.getSetCookie()).toEqual([])
       }
@@ -294,7 +293,6 @@ onSharedServiceWithMail("a session lasts", (it) => {
   })
 
   it.effect("is not chosen from two cookies, whichever comes first and whatever the request is", function* () {
-    const { request } = yield* TestService
     const [one, other] = [yield* signInOwner, yield* signInOwner]
     const both = [
       `${one.cookie}; ${other.cookie}`,
@@ -314,14 +312,14 @@ onSharedServiceWithMail("a session lasts", (it) => {
     ] as const
     for (const cookie of both) {
       for (const [method, path] of requests) {
-        const answer = yield* request(method, path, { headers: { cookie, origin: testPublicUrl } })
+        const answer = yield* sendRequest(method, path, { headers: { cookie, origin: testPublicUrl } })
         expectFailure(answer, invalid, `${cookie} ${method} ${path}`)
         expect(answer.json["error"]).toContain("more than one cookie")
       }
     }
     // Others' cookies are none of it, with names that are nearly the same
     const cookie = `svc_session=${"A".repeat(43)}; __host-svc_session=${"A".repeat(43)}; ${one.cookie}; x__Host-svc_session=1`
-    const answer = yield* request("GET", "/identity/session", { headers: { cookie } })
+    const answer = yield* sendRequest("GET", "/identity/session", { headers: { cookie } })
     expect(answer.json).toMatchObject({ person: { email: one.email } })
   })
 

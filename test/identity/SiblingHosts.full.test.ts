@@ -6,7 +6,7 @@ import { freePort } from "../harness/FreePort.ts"
 import { listening } from "../harness/Listening.ts"
 import { sharedMailbox, TestMailbox } from "../harness/Mailbox.ts"
 import { newEmail } from "../harness/SignIn.ts"
-import { startForWorker, TestService } from "../harness/TestService.ts"
+import { sendRequest, startForWorker, TestService } from "../harness/TestService.ts"
 import { expect, layer } from "../harness/Tests.ts"
 
 /** Browsers lead every name below `localhost` to this machine and count it as secure; the hosts here have this domain in common. */
@@ -46,9 +46,8 @@ const send = (page: Page, method: string, path: string, body?: unknown): Promise
 const ownerInBrowser = (organization: string) =>
   Effect.gen(function* () {
     const engine = yield* Chromium
-    const { request } = yield* TestService
     const email = newEmail()
-    const asked = yield* request("POST", "/identity/sign-in-links", { body: { email } })
+    const asked = yield* sendRequest("POST", "/identity/sign-in-links", { body: { email } })
     expect(asked.status, asked.text).toBe(202)
     const mail = yield* Effect.flatMap(TestMailbox, ({ mailTo }) => mailTo(email))
     const [link = ""] = /^http:\/\/\S+#\S+$/m.exec(mail.text) ?? []

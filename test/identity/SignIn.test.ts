@@ -14,17 +14,15 @@ import {
   signInOwner,
   tokenIn
 } from "../harness/SignIn.ts"
-import { inDatabase, type RequestOptions, TestService, testPublicUrl } from "../harness/TestService.ts"
+import { inDatabase, type RequestOptions, sendRequest, TestService, testPublicUrl } from "../harness/TestService.ts"
 import { expect, layer } from "../harness/Tests.ts"
 import { expectFailure, refusedWith } from "../surface/http/Refusals.ts"
 
 const askForLink = (email: unknown, options: RequestOptions = {}) =>
-  Effect.flatMap(TestService, ({ request }) =>
-    request("POST", "/identity/sign-in-links", { body: { email }, ...options })
-  )
+  sendRequest("POST", "/identity/sign-in-links", { body: { email }, ...options })
 
 const redeem = (token: unknown, options: RequestOptions = {}) =>
-  Effect.flatMap(TestService, ({ request }) => request("POST", "/identity/session", { body: { token }, ...options }))
+  sendRequest("POST", "/identity/session", { body: { token }, ...options })
 
 const mailedToken = (email: string, options: RequestOptions = {}, nth = 1) =>
   Effect.gen(function* () {
@@ -123,14 +121,13 @@ onServiceWithMail()("signing in", (it) => {
   })
 
   it.effect("refuses unknown, malformed and expired tokens alike", function* () {
-    const { sql } = yield* TestService
     const token = yield* mailedToken(newEmail())
     const hash = createHash("sha256").update(token).digest()
-    const [row] = yield* sql<{ minutes: number }>`
+    const [row] = yield* inDatabase<{ minutes: number }>`
         SELECT extract(epoch FROM expires_at - created_at)::int / 60 AS minutes
         FROM payments.login_tokens WHERE token_hash = ${hash}`
     expect(row?.minutes).toBe(15)
-    yield* sql`UPDATE payments.login_tokens SET expires_at = now() - interval '1 second' WHERE token_hash = ${hash}`
+    yield* inDatabase`UPDATE payments.login_tokens SET expires_at = now() - interval '1 second' WHERE token_hash = ${hash}`
     const texts = yield* Effect.forEach([token, "A".repeat(43), "nonsense", "a\u0000b", "'--"], (bad) =>
       Effect.map(redeem(bad), (answer) => {
         expectFailure(answer, invalid, JSON.stringify(bad))
@@ -155,7 +152,6 @@ onServiceWithMail()("signing in", (it) => {
   })
 
   it.effect("refuses what is no e-mail address, no token, or more than was asked for", function* () {
-    const { request } = yield* TestService
     const bad = [
       "",
       "ana",
@@ -187,13 +183,13 @@ onServiceWithMail()("signing in", (it) => {
     }
     const extra = { email: newEmail(), admin: true, redirect: "https://evil.example" }
     expectFailure(
-      yield* request("POST", "/identity/sign-in-links", { body: extra }),
+      yield* sendRequest("POST", "/identity/sign-in-links", { body: extra }),
       refusedWith(422, "validation_failed", ["admin", "redirect"])
     )
     const token = yield* mailedToken(newEmail())
-    expectFailure(yield* request("POST", `/identity/session?token=${token}`), refusedWith(422, "validation_failed"))
+    expectFailure(yield* sendRequest("POST", `/identity/session?token=${token}`), refusedWith(422, "validation_failed"))
     expectFailure(
-      yield* request("POST", "/identity/session", {
+      yield* sendRequest("POST", "/identity/session", {
         raw: `token=${token}`,
         headers: { "content-type": "application/x-www-form-urlencoded" }
       }),
@@ -215,10 +211,9 @@ onServiceWithMail()("signing in", (it) => {
 
 onServiceWithoutConsole("without the console, the page that a link opens", (it) => {
   it.effect("uses nothing up, however often it is fetched, and carries no token", function* () {
-    const { request, sql } = yield* TestService
     const token = yield* mailedToken(newEmail())
     for (const path of ["/identity/sign-in", `/identity/sign-in?token=${token}`, "/identity/invitation"]) {
-      const { headers, status, text } = yield* request("GET", path)
+      const { headers, status, text } = yield* sendRequest("GET", path)
       expect(status).toBe(200)
       expect(headers.get("content-type")).toBe("text/html; charset=utf-8")
       expect(headers.get("cache-control")).toBe("no-store")
@@ -231,17 +226,16 @@ onServiceWithoutConsole("without the console, the page that a link opens", (it) 
       expect(text).toMatch(/<button type="button"/)
       expect(text).toMatch(/role="status" aria-live="polite"/)
     }
-    expect((yield* request("HEAD", "/identity/sign-in")).status).toBe(200)
-    const [used] = yield* sql<{ used: boolean }>`
+    expect((yield* sendRequest("HEAD", "/identity/sign-in")).status).toBe(200)
+    const [used] = yield* inDatabase<{ used: boolean }>`
         SELECT used_at IS NOT NULL AS used FROM payments.login_tokens
         WHERE token_hash = ${createHash("sha256").update(token).digest()}`
     expect(used).toEqual({ used: false })
   })
 
   it.effect("runs its own script and style alone, named by their hashes", function* () {
-    const { request } = yield* TestService
     for (const path of ["/identity/sign-in", "/identity/invitation"]) {
-      const { headers, text } = yield* request("GET", path)
+      const { headers, text } = yield* sendRequest("GET", path)
       const hashOf = (element: string) => {
         const [, content = ""] = new RegExp(`<${element}>([\\s\\S]*)</${element}>`).exec(text) ?? []
         expect(content).not.toBe("")
@@ -356,11 +350,10 @@ onServiceWithoutConsole("the button of that page", (it) => {
   })
 
   it.effect("asks what its link is for without using it up; refuses tokens that are not good", function* () {
-    const { request } = yield* TestService
     const email = newEmail()
     const token = yield* mailedToken(email)
     const preview = (path: string, body: unknown, headers: Readonly<Record<string, string>> = {}) =>
-      request("POST", `/identity/${path}/preview`, { body, headers })
+      sendRequest("POST", `/identity/${path}/preview`, { body, headers })
     for (let n = 0; n < 3; n++) {
       const answer = yield* preview("sign-in", { token })
       expect(answer.status, answer.text).toBe(200)
@@ -411,10 +404,9 @@ onServiceWithMail({ failedAuthenticationsPerMinute: 8 })("signing in is limited"
   it.effect("to 8 failures a minute of one client, while a good link is still taken", function* () {
     yield* Effect.flatMap(TestService, ({ passTime }) => passTime("1 minute"))
     const token = yield* mailedToken(newEmail())
-    const { request } = yield* TestService
     for (let n = 1; n <= 4; n++) {
       expectFailure(yield* redeem("A".repeat(43)), invalid)
-      const preview = request("POST", "/identity/sign-in/preview", { body: { token: "A".repeat(43) } })
+      const preview = sendRequest("POST", "/identity/sign-in/preview", { body: { token: "A".repeat(43) } })
       expectFailure(yield* preview, invalid)
     }
     const refused = yield* redeem("A".repeat(43))
@@ -510,9 +502,8 @@ const traced = Layer.unwrapEffect(
 
 layer(traced)("traces of signing in", (it) => {
   it.effect("hold neither the link's token nor the session's", function* () {
-    const { request } = yield* TestService
     const token = yield* mailedToken(newEmail())
-    yield* request("GET", `/identity/sign-in`)
+    yield* sendRequest("GET", `/identity/sign-in`)
     const answer = yield* redeem(token)
     const person = personOf(yield* TestService, cookieOf(answer), answer)
     yield* redeem(token)

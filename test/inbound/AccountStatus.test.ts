@@ -4,7 +4,7 @@ import { Inbound } from "../../src/inbound/Inbound.ts"
 import { Accounts } from "../../src/payments/Accounts.ts"
 import { Provider } from "../../src/payments/Provider.ts"
 import { eventually, whileRunning } from "../harness/Eventually.ts"
-import { inDatabase, onService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onService, serviceOf, TestService } from "../harness/TestService.ts"
 import {
   accepted,
   disconnect,
@@ -311,8 +311,7 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
   })
 
   it.effect("is known from the link on, which tells nothing itself and loses no change under way", function* () {
-    const { services } = yield* TestService
-    const accounts = Context.get(services, Accounts)
+    const accounts = yield* serviceOf(Accounts)
     const { tenant } = yield* makeSubscriber(["account.updated"])
     const link = accounts.link({ organizationId: tenant.id, environment: "sandbox" }, tenant.accountId)
     yield* change(tenant, { charges_enabled: false })
@@ -444,13 +443,12 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
   })
 
   it.effect("stays if what was given back comes after a further link of a connected account", function* () {
-    const { services, sql } = yield* TestService
     const tenant = yield* makeTenant
-    yield* sql`
+    yield* inDatabase`
         UPDATE payments.provider_accounts SET linked_at = now() - interval '2 hours' WHERE organization_id = ${tenant.id}`
     const place = { organizationId: tenant.id, environment: "sandbox" } as const
-    const before = yield* Context.get(services, Accounts).show(place)
-    expect(Option.some(yield* Context.get(services, Accounts).link(place, tenant.accountId))).toEqual(before)
+    const before = yield* (yield* serviceOf(Accounts)).show(place)
+    expect(Option.some(yield* (yield* serviceOf(Accounts)).link(place, tenant.accountId))).toEqual(before)
     const givenBack = (created: number) =>
       accepted(
         notify(

@@ -1,11 +1,11 @@
 import { expect } from "@effect/vitest"
-import { Cause, Context, Effect, Exit, FastCheck as fc, Option } from "effect"
+import { Cause, Effect, Exit, FastCheck as fc, Option } from "effect"
 import { Inbound } from "../../src/inbound/Inbound.ts"
 import { SignatureInvalid } from "../../src/platform/errors/Errors.ts"
 import { charge, checkoutSession, paymentIntent, subscription } from "../events/ProviderEvents.ts"
 import { casesOf } from "../harness/Corpus.ts"
 import { processorTime, takesLess } from "../harness/ProcessorTime.ts"
-import { inDatabase, onSharedService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onSharedService, sendRequest, serviceOf } from "../harness/TestService.ts"
 import {
   makeSubscriber,
   makeTenant,
@@ -155,8 +155,7 @@ const expectReceiptsOfGenuine = (arrivals: ReadonlyArray<Arrival>) =>
 
 onSharedService("bad notifications", (it) => {
   it.effect("are refused without a receipt if they are not signed; what is genuine leaves one", function* () {
-    const { services } = yield* TestService
-    const inbound = Context.get(services, Inbound)
+    const inbound = yield* serviceOf(Inbound)
     const { tenant } = yield* makeSubscriber()
     const arrivals = [...refusedArrivals(tenant.accountId, casesOf(2000)), ...genuineArrivals(tenant.accountId, 60)]
     yield* Effect.forEach(
@@ -177,10 +176,9 @@ onSharedService("bad notifications", (it) => {
   })
 
   it.effect("are answered 400 over HTTP, 413 where they are too large, and never by a 5xx", function* () {
-    const { request } = yield* TestService
     const tenant = yield* makeTenant
     const send = ({ body, entry, header }: Arrival, headers: Readonly<Record<string, string>> = {}) =>
-      request("POST", paths[entry], {
+      sendRequest("POST", paths[entry], {
         raw: body,
         headers: { ...(header === undefined ? {} : { "stripe-signature": header }), ...headers }
       })
@@ -251,9 +249,7 @@ onSharedService("bad notifications", (it) => {
   ]
 
   const sendSigned = (entry: Arrival["entry"], body: string) =>
-    Effect.flatMap(TestService, ({ request }) =>
-      request("POST", paths[entry], { raw: body, headers: { "stripe-signature": signature(body) } })
-    )
+    sendRequest("POST", paths[entry], { raw: body, headers: { "stripe-signature": signature(body) } })
 
   for (const entry of ["snapshot", "thin"] as const) {
     it.effect(`that are signed but no event are 400 at the entry of ${entry}s, and not stored`, function* () {

@@ -1,7 +1,7 @@
-import { expect, vi } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import pg from "pg"
 import { paymentIntent } from "../events/ProviderEvents.ts"
+import { recordedQueries } from "../harness/TestDatabase.ts"
 import { inDatabase, onService, TestService } from "../harness/TestService.ts"
 import {
   atEndpoints,
@@ -66,10 +66,7 @@ onService()("notifications that come at once", (it) => {
       sendAll(Array.from({ length: count }, () => notification(tenant.accountId, { id: newEventId() })))
     yield* send(2)
     yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { filters: { amountMin: 1 } })
-    const query = yield* Effect.acquireRelease(
-      Effect.sync(() => vi.spyOn(pg.Client.prototype, "query")),
-      (spy) => Effect.sync(() => spy.mockRestore())
-    )
+    const query = yield* recordedQueries
     expect(new Set(yield* send(100))).toEqual(new Set([200]))
     const insertions = (into: RegExp) => query.mock.calls.filter((call) => into.test(JSON.stringify(call[0]))).length
     // Each batch is stored in the month's table, and those of its receipts that were not are searched for together

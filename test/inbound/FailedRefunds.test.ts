@@ -6,7 +6,7 @@ import { eventuallyIs } from "../harness/Eventually.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import { expectMails, mailsTo, membersOf } from "../harness/Members.ts"
 import { onServiceWithMail } from "../harness/SignIn.ts"
-import { inAnotherProcess, TestService, testPublicUrl } from "../harness/TestService.ts"
+import { inAnotherProcess, sendRequest, TestService, testPublicUrl } from "../harness/TestService.ts"
 import { newTenant } from "../payments/ConnectedTenant.ts"
 import { accepted, newEventId, notification, notify, outcomeOf, received, subscribe, typesTo } from "./Notifications.ts"
 
@@ -45,9 +45,7 @@ const later = (shop: Shop, time: string) =>
 
 const statistics = (shop: Shop) =>
   Effect.map(
-    Effect.flatMap(TestService, ({ request }) =>
-      request("GET", `/v2/organizations/${shop.id}/integrations/statistics`, { key: shop.key })
-    ),
+    sendRequest("GET", `/v2/organizations/${shop.id}/integrations/statistics`, { key: shop.key }),
     ({ json }) => json["payments"]
   )
 

@@ -1,10 +1,10 @@
 import { expect } from "@effect/vitest"
-import { Cause, Context, Effect, Exit, FastCheck as fc, Logger, LogLevel, Option, Predicate } from "effect"
+import { Cause, Effect, Exit, FastCheck as fc, Logger, LogLevel, Option, Predicate } from "effect"
 import { Inbound } from "../../src/inbound/Inbound.ts"
 import { ServiceUnavailable, SignatureInvalid } from "../../src/platform/errors/Errors.ts"
 import { checkoutSession, failedPaymentIntent, paymentIntent } from "../events/ProviderEvents.ts"
 import { casesOf } from "../harness/Corpus.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onService, serviceOf } from "../harness/TestService.ts"
 import { makeSubscriber, makeTenant, newEventId, notification, signature, type Tenant } from "./Notifications.ts"
 
 /** A signed but malformed notification is an error in the log, thousands of times here. */
@@ -106,8 +106,7 @@ const arrivals = ({ accountId }: Tenant) =>
 
 onService({ roles: { api: true, worker: false } })("whatever arrives at the provider's entry", (it) => {
   it.effect("is stored or refused: no defect, and no receipt of what the provider did not sign", function* () {
-    const { services, sql } = yield* TestService
-    const { receive } = Context.get(services, Inbound)
+    const { receive } = yield* serviceOf(Inbound)
     const { tenant } = yield* makeSubscriber(["payment.succeeded", "payment.failed", "checkout.completed"])
     const counts = { forged: 0, stored: 0, unparseable: 0 }
 
@@ -134,18 +133,19 @@ onService({ roles: { api: true, worker: false } })("whatever arrives at the prov
       )
     )
 
-    expect(yield* sql`SELECT 1 FROM payments.receipts WHERE provider_event_id LIKE ${`${forgedPrefix}%`}`).toEqual([])
+    expect(
+      yield* inDatabase`SELECT 1 FROM payments.receipts WHERE provider_event_id LIKE ${`${forgedPrefix}%`}`
+    ).toEqual([])
     // The generator reaches every kind: else the property says less than it seems to
     for (const count of Object.values(counts)) expect(count).toBeGreaterThan(20)
-    const outcomes = yield* sql<{ outcome: string }>`SELECT DISTINCT outcome FROM payments.receipts`
+    const outcomes = yield* inDatabase<{ outcome: string }>`SELECT DISTINCT outcome FROM payments.receipts`
     expect(outcomes.map(({ outcome }) => outcome)).toEqual(
       expect.arrayContaining(["delivered", "ignored", "unlinked", "malformed"])
     )
   })
 
   it.effect("is stored or refused at the thin entry too, and never becomes a payment there", function* () {
-    const { services, sql } = yield* TestService
-    const { receiveThin } = Context.get(services, Inbound)
+    const { receiveThin } = yield* serviceOf(Inbound)
     const { tenant } = yield* makeSubscriber(["payment.succeeded", "payment.failed", "checkout.completed"])
     const thin = fc
       .record(
@@ -185,12 +185,11 @@ onService({ roles: { api: true, worker: false } })("whatever arrives at the prov
       )
     )
     expect([...outcomes]).toEqual(expect.arrayContaining(["ignored", "unlinked"]))
-    expect(yield* sql`SELECT 1 FROM payments.events WHERE organization_id = ${tenant.id}`).toEqual([])
+    expect(yield* inDatabase`SELECT 1 FROM payments.events WHERE organization_id = ${tenant.id}`).toEqual([])
   })
 
   it.effect("every byte of a notification is under its signature", function* () {
-    const { services, sql } = yield* TestService
-    const { receive } = Context.get(services, Inbound)
+    const { receive } = yield* serviceOf(Inbound)
     const tenant = yield* makeTenant
     const id = newEventId()
     const body = notification(tenant.accountId, { id })
@@ -209,7 +208,7 @@ onService({ roles: { api: true, worker: false } })("whatever arrives at the prov
         { numRuns: casesOf(250) }
       )
     )
-    expect(yield* sql`SELECT 1 FROM payments.receipts WHERE provider_event_id = ${id}`).toEqual([])
+    expect(yield* inDatabase`SELECT 1 FROM payments.receipts WHERE provider_event_id = ${id}`).toEqual([])
     expect(yield* receive(bytes, header)).toBe("no_subscriber")
   })
 })

@@ -4,7 +4,7 @@ import { Context, DefaultServices, Effect, Layer, Logger, Option, Tracer } from 
 import { makeReceiptsRepo } from "../../src/inbound/ReceiptsRepo.ts"
 import { lineLogger } from "../../src/platform/telemetry/LogForms.ts"
 import { type LogLine, LogLines } from "../../src/platform/telemetry/LogLines.ts"
-import { TestService } from "../harness/TestService.ts"
+import { inDatabase, sendRequest, TestService } from "../harness/TestService.ts"
 import { expect, layer } from "../harness/Tests.ts"
 import { anyReceipt, makeSubscriber, makeTenant, newEventId, notification, signature } from "./Notifications.ts"
 
@@ -40,7 +40,6 @@ const service = TestService.layer({ roles: { api: true, worker: false }, trusted
 
 /** Sends a notification with a trace of the sender's; answers the spans of that trace and what deliveries link to. */
 const notifyIn = Effect.fnUntraced(function* (traceId: string, sampled: boolean, path = "/webhooks/provider") {
-  const { request, sql } = yield* TestService
   const { tenant } = yield* makeSubscriber()
   const id = newEventId()
   const body = notification(tenant.accountId, { id })
@@ -48,8 +47,8 @@ const notifyIn = Effect.fnUntraced(function* (traceId: string, sampled: boolean,
     "stripe-signature": signature(body),
     traceparent: `00-${traceId}-00000000000000aa-0${sampled ? 1 : 0}`
   }
-  const answer = yield* request("POST", path, { raw: body, headers })
-  const deliveries = yield* sql<{ traceparent: string | null }>`
+  const answer = yield* sendRequest("POST", path, { raw: body, headers })
+  const deliveries = yield* inDatabase<{ traceparent: string | null }>`
     SELECT d.traceparent FROM payments.deliveries d JOIN payments.events e
       ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
     WHERE e.provider_event_id = ${id}`
@@ -66,11 +65,10 @@ layer(service)("a notification", (it) => {
         )
       const { id } = yield* notifyIn("e".repeat(32), false)
       expect(linesOf(id)).toEqual(["DEBUG POST /webhooks/provider 200"])
-      const { request } = yield* TestService
       const live = newEventId()
       const body = notification("acct_1Nobody", { id: live, livemode: true })
       const headers = { "stripe-signature": signature(body) }
-      expect((yield* request("POST", "/webhooks/provider", { raw: body, headers })).status).toBe(503)
+      expect((yield* sendRequest("POST", "/webhooks/provider", { raw: body, headers })).status).toBe(503)
       expect(linesOf(live)).toEqual([
         "ERROR A live event was signed with a secret",
         "ERROR POST /webhooks/provider 503"

@@ -62,11 +62,10 @@ const versionWith = Effect.fnUntraced(function* (sees: Partial<Provider["Type"]>
 
 /** An event that the provider keeps, as if no notification of it had come. */
 const unheard = Effect.fnUntraced(function* (tenant: Tenant) {
-  const { sql } = yield* TestService
   const id = yield* paidAtProvider(tenant)
-  yield* sql`DELETE FROM payments.receipts WHERE provider_event_id = ${id}`
-  yield* sql`DELETE FROM payments.events WHERE provider_event_id = ${id}`
-  yield* sql`
+  yield* inDatabase`DELETE FROM payments.receipts WHERE provider_event_id = ${id}`
+  yield* inDatabase`DELETE FROM payments.events WHERE provider_event_id = ${id}`
+  yield* inDatabase`
     UPDATE payments.provider_accounts SET first_payment_event_id = NULL WHERE account_id = ${tenant.accountId}`
   return id
 })

@@ -7,7 +7,7 @@ import { Accounts } from "../../src/payments/Accounts.ts"
 import { Provider } from "../../src/payments/Provider.ts"
 import type { ConnectedAccount } from "../../src/payments/ProviderCall.ts"
 import { endQueued } from "../destinations/deliveries/StoredDeliveries.ts"
-import { inDatabase, onService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onService, serviceOf, TestService } from "../harness/TestService.ts"
 import {
   accepted,
   auditedReplays,
@@ -217,10 +217,9 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
   })
 
   it.effect("of an account linked later are replayed to its organization, and found in it", function* () {
-    const { services, sql } = yield* TestService
     const { get, replay } = yield* receipts
     const { tenant } = yield* makeSubscriber(["payment.failed"])
-    const accounts = Context.get(services, Accounts)
+    const accounts = yield* serviceOf(Accounts)
     const place = { organizationId: tenant.id, environment: "sandbox" } as const
     yield* accounts.unlink(place, operator)
     const id = yield* paidAtProvider(tenant, "payment_intent.payment_failed")
@@ -235,16 +234,15 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
     // Once they are an organization's, another one never gets them
     const other = yield* makeTenant
     yield* accounts.unlink(place, operator)
-    yield* sql`UPDATE payments.provider_accounts SET account_id = ${tenant.accountId} WHERE organization_id = ${other.id}`
+    yield* inDatabase`UPDATE payments.provider_accounts SET account_id = ${tenant.accountId} WHERE organization_id = ${other.id}`
     expect(yield* Effect.flip(replay(receiptKey(id)))).toMatchObject({ reason: "another_organization" })
   })
 
   it.effect("of an account linked later are its organization's after a replay without subscribers", function* () {
-    const { services, sql } = yield* TestService
     const { get, replay } = yield* receipts
     const tenant = yield* makeTenant
     yield* setActive(tenant, yield* subscribe(tenant), false)
-    const accounts = Context.get(services, Accounts)
+    const accounts = yield* serviceOf(Accounts)
     const place = { organizationId: tenant.id, environment: "sandbox" } as const
     yield* accounts.unlink(place, operator)
     const id = yield* paidAtProvider(tenant)
@@ -260,7 +258,9 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
     expect(yield* auditedReplays(tenant)).toMatchObject([{ target: id }])
     expect(yield* replay(receiptKey(id), operator)).toMatchObject({ ...stored, changed: false })
     expect(yield* auditedReplays(tenant)).toHaveLength(1)
-    expect(yield* sql`SELECT 1 FROM payments.skipped_events WHERE organization_id = ${tenant.id}`).toHaveLength(1)
+    expect(yield* inDatabase`SELECT 1 FROM payments.skipped_events WHERE organization_id = ${tenant.id}`).toHaveLength(
+      1
+    )
   })
 
   it.effect("of an account's status are replayed as it was told, without asking for what is over", function* () {
@@ -309,11 +309,10 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
   })
 
   it.effect("that are missing are found though some accounts can't be asked, and those are named", function* () {
-    const { services, sql } = yield* TestService
-    const { missing } = Context.get(services, Receipts)
+    const { missing } = yield* serviceOf(Receipts)
     const [failing, gone, long, tenant] = [yield* makeTenant, yield* makeTenant, yield* makeTenant, yield* makeTenant]
     const id = yield* paidAtProvider(tenant)
-    yield* sql`DELETE FROM payments.receipts WHERE organization_id = ${tenant.id}`
+    yield* inDatabase`DELETE FROM payments.receipts WHERE organization_id = ${tenant.id}`
     yield* disconnect(gone.id, "1 minute")
     yield* disconnect(long.id, "1 day")
     const since = new Date(Date.now() - 3_600_000)

@@ -4,7 +4,7 @@ import { Receipts } from "../../src/inbound/Receipts.ts"
 import { makeReconciliation } from "../../src/inbound/Reconciliation.ts"
 import type { ListedEvent } from "../../src/payments/notifications/Port.ts"
 import { Provider } from "../../src/payments/Provider.ts"
-import { inDatabase, onService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onService, serviceOf, TestService } from "../harness/TestService.ts"
 import { auditedReplays, makeNewTenant, paidAtProvider, receiptKey, subscribe, type Tenant } from "./Notifications.ts"
 
 /** A clock three minutes ahead; the pauses of the background task take none of the test's time, and are listed. */
@@ -118,8 +118,7 @@ onService({ roles: { api: true, worker: false } })("lost notifications", (it) =>
     expect(new Set(pauses)).toEqual(new Set([4000]))
     yield* round
     expect(yield* deliveries).toHaveLength(1)
-    const { services } = yield* TestService
-    expect(yield* Context.get(services, Receipts).get(receiptKey(id))).toMatchObject({
+    expect(yield* (yield* serviceOf(Receipts)).get(receiptKey(id))).toMatchObject({
       reconciled: true,
       duplicates: 0
     })

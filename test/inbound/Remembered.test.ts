@@ -1,12 +1,12 @@
 import { SqlClient } from "@effect/sql"
 import { expect, it as pure } from "@effect/vitest"
-import { Context, Effect, Either } from "effect"
+import { Effect, Either } from "effect"
 import type { FoundContext } from "../../src/inbound/ContextStatement.ts"
 import { makeReceiptsRepo, RememberedContexts } from "../../src/inbound/ReceiptsRepo.ts"
 import { Accounts } from "../../src/payments/Accounts.ts"
 import type { EndpointId } from "../../src/platform/kit/Ids.ts"
 import { OrganizationId } from "../../src/platform/kit/Ids.ts"
-import { inDatabase, onSharedService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onSharedService, serviceOf, TestService } from "../harness/TestService.ts"
 import {
   anyReceipt,
   atEndpoints,
@@ -102,12 +102,11 @@ onSharedService("a payment of an account that had one just before", (it) => {
   })
 
   it.scoped("goes to the organization that the account is linked to now", function* () {
-    const { services } = yield* TestService
     const { endpoint, tenant } = yield* remembered
     const other = yield* makeTenant
     const otherEndpoint = yield* subscribe(other)
     for (const one of [tenant, other]) yield* unlink(one)
-    yield* Context.get(services, Accounts).link({ organizationId: other.id, environment: "sandbox" }, tenant.accountId)
+    yield* (yield* serviceOf(Accounts)).link({ organizationId: other.id, environment: "sandbox" }, tenant.accountId)
     yield* pay(tenant)
     expect(yield* typesTo(endpoint.id)).toHaveLength(2)
     expect(yield* typesTo(otherEndpoint.id)).toContain("payment.succeeded")

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process"
+import { execFile, spawn } from "node:child_process"
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
 import { tmpdir } from "node:os"
@@ -9,6 +9,7 @@ import { afterAll, beforeAll, expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { freePort } from "../harness/FreePort.ts"
+import { outputOf } from "../harness/Output.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../surface/http/Payments.ts"
 import { link, npmEnvironment, packWorkspace } from "./PackWorkspace.ts"
@@ -58,20 +59,13 @@ const startReceiver = Effect.fnUntraced(function* (
 ) {
   const file = join(project, `receiver-${port}.mjs`)
   writeFileSync(file, change(receiver).replace("9000", String(port)))
-  const output = { stdout: "", stderr: "" }
-  yield* Effect.acquireRelease(
-    Effect.sync((): ChildProcess => {
-      const child = spawn(process.execPath, [file], { cwd: project, env: { PATH: process.env["PATH"] ?? "", ...env } })
-      child.stdout.setEncoding("utf8").on("data", (text: string) => {
-        output.stdout += text
-      })
-      child.stderr.setEncoding("utf8").on("data", (text: string) => {
-        output.stderr += text
-      })
-      return child
-    }),
+  const child = yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      spawn(process.execPath, [file], { cwd: project, env: { PATH: process.env["PATH"] ?? "", ...env } })
+    ),
     (child) => Effect.sync(() => child.kill("SIGKILL"))
   )
+  const output = outputOf(child)
   yield* eventually("the receiver listens", listens(port))
   return output
 })

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Schedule } from "effect"
+import { Effect, Schedule } from "effect"
 import { CheckoutPages } from "../../src/payments/checkout-pages/CheckoutPages.ts"
 import { eventuallyDone } from "../harness/Eventually.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { inDatabase, onService, sendRequest, serviceOf, TestService } from "../harness/TestService.ts"
 import { expectFailure, refusedWith } from "../surface/http/Refusals.ts"
 import { idOf } from "../surface/http/Samples.ts"
 import { dataOf, newTenant, part, payAt, priceOf, soldItems, type Tenant } from "./ConnectedTenant.ts"
@@ -21,8 +21,7 @@ const pageOf = (tenant: Tenant, more: object = {}) =>
     return { ...sold, page: created.json, id: idOf(created), slug: String(created.json["slug"]) }
   })
 
-const open = (slug: string, rest = "") =>
-  Effect.flatMap(TestService, ({ request }) => request("GET", `/pay/${slug}${rest}`))
+const open = (slug: string, rest = "") => sendRequest("GET", `/pay/${slug}${rest}`)
 
 const hidden = (html: string) =>
   Object.fromEntries(
@@ -34,15 +33,12 @@ const hidden = (html: string) =>
 
 const goOn = (slug: string, fields: Readonly<Record<string, string>>) =>
   Effect.gen(function* () {
-    const { request } = yield* TestService
-    const { text } = yield* request("GET", `/pay/${slug}`)
+    const { text } = yield* sendRequest("GET", `/pay/${slug}`)
     return yield* submit(slug, new URLSearchParams({ ...hidden(text), ...fields }).toString())
   })
 
 const submit = (slug: string, raw: string | Uint8Array, type = "application/x-www-form-urlencoded") =>
-  Effect.flatMap(TestService, ({ request }) =>
-    request("POST", `/pay/${slug}`, { raw, headers: { "content-type": type } })
-  )
+  sendRequest("POST", `/pay/${slug}`, { raw, headers: { "content-type": type } })
 
 /** Every payer of the tests has one address: each test begins with full limits. */
 const refill = Effect.flatMap(TestService, ({ passTime }) => passTime("2 minutes"))
@@ -467,14 +463,13 @@ onService()("checkout pages", (it) => {
 
   it.effect("are forgotten long after they were deleted, and not before", function* () {
     yield* refill
-    const { services, sql } = yield* TestService
     const tenant = yield* newTenant
     const { id, slug } = yield* pageOf(tenant)
     yield* tenant.send("DELETE", `/checkout-pages/${id}`)
-    const { clean } = Context.get(services, CheckoutPages)
+    const { clean } = yield* serviceOf(CheckoutPages)
     yield* clean
     expect((yield* open(slug)).status).toBe(410)
-    yield* sql`
+    yield* inDatabase`
         UPDATE payments.checkout_pages SET deleted_at = now() - interval '401 days'
         WHERE organization_id = ${tenant.id} AND id = ${id}`
     yield* clean

@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { destroyEmbeddedPostgres } from "../../src/platform/storage/embedded/EmbeddedPostgres.ts"
 import { eventually } from "../harness/Eventually.ts"
+import { outputOf } from "../harness/Output.ts"
 import { program } from "../harness/Program.ts"
 import { placeCluster } from "../harness/TestDatabase.ts"
 import { temporaryDirectory } from "../platform/storage/fixtures/temporaryDirectory.ts"
@@ -93,13 +94,7 @@ export const spawnService = (
         },
         stdio: ["ignore", "pipe", "pipe"]
       })
-      const output = { stdout: "", stderr: "" }
-      child.stdout.on("data", (chunk: Buffer) => {
-        output.stdout += chunk.toString()
-      })
-      child.stderr.on("data", (chunk: Buffer) => {
-        output.stderr += chunk.toString()
-      })
+      const output = outputOf(child)
       const ended = once(child, "close").then(
         ([code, signal]: Array<number | NodeJS.Signals | null>) => code ?? signal ?? null
       )

@@ -1,5 +1,6 @@
 import { spawn, spawnSync } from "node:child_process"
 import { expect } from "@effect/vitest"
+import { outputOf } from "../harness/Output.ts"
 
 export type Command = readonly [string, ...ReadonlyArray<string>]
 
@@ -37,13 +38,7 @@ const execute = ([command, ...args]: Command, input: string, env: NodeJS.Process
   new Promise<{ readonly status: number | null; readonly stdout: string; readonly stderr: string }>(
     (resolve, reject) => {
       const child = spawn(command, args, { env, timeout: 240_000 })
-      const output = { stdout: "", stderr: "" }
-      child.stdout.setEncoding("utf8").on("data", (text: string) => {
-        output.stdout += text
-      })
-      child.stderr.setEncoding("utf8").on("data", (text: string) => {
-        output.stderr += text
-      })
+      const output = outputOf(child)
       child.on("error", reject).on("close", (status) => resolve({ status, ...output }))
       child.stdin.on("error", () => {}).end(input)
     }

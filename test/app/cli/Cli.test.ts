@@ -2,12 +2,12 @@ import { existsSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
 import { userInfo } from "node:os"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Redacted, Schema } from "effect"
+import { Effect, Redacted, Schema } from "effect"
 import { Organizations } from "../../../src/identity/organizations/Organizations.ts"
 import { OrganizationId } from "../../../src/platform/kit/Ids.ts"
 import { migrations } from "../../../src/platform/storage/Migrations.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
-import { inDatabase, onService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onService, sendRequest, serviceOf, TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "../../surface/http/Refusals.ts"
 import { cli, cliHere, type Ended, expectDone, expectRefused, operatorSettings } from "./CliProcess.ts"
 
@@ -20,10 +20,9 @@ const operator = Effect.map(operatorSettings, (environment) => ({
 }))
 
 const makeOrganization = Effect.gen(function* () {
-  const { services } = yield* TestService
   const name = `o${Math.random().toString(36).slice(2)}`
   const ownerEmail = `${name}@example.com`
-  const { id } = yield* Context.get(services, Organizations).create({ name, ownerEmail })
+  const { id } = yield* (yield* serviceOf(Organizations)).create({ name, ownerEmail })
   return { id, name, ownerEmail }
 })
 
@@ -45,11 +44,10 @@ onService()("connected-payments", (it) => {
   it.scoped(
     "keys: what is created authenticates, is listed without the key, and is refused once revoked",
     function* () {
-      const { request } = yield* TestService
       const { environment, run, runHere } = yield* operator
       const { id } = yield* makeOrganization
       const create = ["keys", "create", "--organization", id, "--json", "--name", "Shop"]
-      const read = (key: string) => request("GET", `/v2/organizations/${id}/integrations/endpoints`, { key })
+      const read = (key: string) => sendRequest("GET", `/v2/organizations/${id}/integrations/endpoints`, { key })
       const [test, live] = yield* Effect.all(
         [
           run(...create, "--permission", "*", "--permission=webhook-endpoints:read", "--expires", "90 days"),

@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { expect } from "@effect/vitest"
 import { ConfigProvider, Effect, Option, Redacted, type Scope } from "effect"
 import { runCli } from "../../../src/app/cli/Cli.ts"
+import { outputOf } from "../../harness/Output.ts"
 import { program } from "../../harness/Program.ts"
 import { TestService } from "../../harness/TestService.ts"
 import { temporaryDirectory } from "../../platform/storage/fixtures/temporaryDirectory.ts"
@@ -42,6 +43,14 @@ export interface Ended {
   readonly json: unknown
 }
 
+const endedWith = (code: number | null, output: Pick<Ended, "stdout" | "stderr">): Ended => ({
+  ...output,
+  code,
+  get json() {
+    return JSON.parse(output.stdout)
+  }
+})
+
 /** Settings of the machine that runs the tests must not reach the commands. */
 const bare = { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "" }
 
@@ -64,33 +73,18 @@ export const startCli = (
         env: { ...bare, ...environment },
         stdio: ["ignore", "pipe", "pipe"]
       })
-      const output = { stdout: "", stderr: "" }
-      child.stdout.setEncoding("utf8").on("data", (text: string) => {
-        output.stdout += text
-      })
-      child.stderr.setEncoding("utf8").on("data", (text: string) => {
-        output.stderr += text
-      })
+      const output = outputOf(child)
       const closed = new Promise<number | null>((resolve) => child.once("close", resolve))
       const ended = Effect.map(
         Effect.promise(() => closed),
-        (code): Ended => ({
-          ...output,
-          code,
-          get json() {
-            return JSON.parse(output.stdout)
-          }
-        })
+        (code) => endedWith(code, output)
       )
-      const stop = Effect.zipRight(
-        Effect.sync(() => child.kill("SIGTERM")),
-        ended
-      )
-      const interrupt = Effect.zipRight(
-        Effect.sync(() => child.kill("SIGINT")),
-        ended
-      )
-      return { ended, printed: () => ({ ...output }), interrupt, stop }
+      const kill = (signal: NodeJS.Signals) =>
+        Effect.zipRight(
+          Effect.sync(() => child.kill(signal)),
+          ended
+        )
+      return { ended, printed: () => ({ ...output }), interrupt: kill("SIGINT"), stop: kill("SIGTERM") }
     }),
     ({ stop }) => stop
   )
@@ -112,14 +106,6 @@ export const cliHere = (
     return runCli(args).pipe(
       Effect.withConsole({ ...console, log: keep("stdout"), error: keep("stderr") }),
       Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(environment)))),
-      Effect.map(
-        (code): Ended => ({
-          ...output,
-          code,
-          get json() {
-            return JSON.parse(output.stdout)
-          }
-        })
-      )
+      Effect.map((code) => endedWith(code, output))
     )
   })

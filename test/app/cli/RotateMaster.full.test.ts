@@ -61,10 +61,8 @@ const addSecrets = (
   context?: string
 ) =>
   Effect.gen(function* () {
-    const { sql } = yield* TestService
-    const ids = (yield* sql<{ id: string }>`SELECT gen_random_uuid() AS id FROM generate_series(1, ${count})`).map(
-      ({ id }) => id
-    )
+    const rows = yield* inDatabase<{ id: string }>`SELECT gen_random_uuid() AS id FROM generate_series(1, ${count})`
+    const ids = rows.map(({ id }) => id)
     const ciphertexts = yield* Effect.flatMap(Cipher, ({ encrypt }) =>
       Effect.forEach(ids, (id) =>
         encrypt(
@@ -73,7 +71,7 @@ const addSecrets = (
         )
       )
     ).pipe(Effect.provide(Cipher.layer([key])))
-    yield* sql`
+    yield* inDatabase`
       INSERT INTO payments.endpoint_secrets
         (organization_id, environment, id, endpoint_id, master_key_id, ciphertext, retired_at)
       SELECT ${tenant.id}::uuid, 'sandbox', n.id, ${endpointId}::uuid, ${key.id}, decode(n.ciphertext, 'base64'),

@@ -2,15 +2,9 @@ import { expect } from "@effect/vitest"
 import { Context, Effect } from "effect"
 import { Retention } from "../../../src/destinations/deliveries/Retention.ts"
 import { inDatabase, onService, TestService } from "../../harness/TestService.ts"
-import { makeSubscriber } from "../../inbound/Notifications.ts"
-import { storeDeliveries } from "./StoredDeliveries.ts"
+import { makeEndpoint, storeDeliveries } from "./StoredDeliveries.ts"
 
 const day = 24 * 3600
-
-const makeEndpoint = Effect.gen(function* () {
-  const { id, tenant } = yield* makeSubscriber()
-  return { tenant, endpointId: id, of: { organizationId: tenant.id, endpointId: id } }
-})
 
 const clean = Effect.flatMap(TestService, ({ services }) => Context.get(services, Retention).clean)
 

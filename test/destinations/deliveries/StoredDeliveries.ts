@@ -3,6 +3,13 @@ import { Effect } from "effect"
 import { v7 } from "uuid"
 import { enqueue } from "../../../src/engine/queue/Enqueue.ts"
 import { inDatabase, TestService } from "../../harness/TestService.ts"
+import { makeSubscriber } from "../../inbound/Notifications.ts"
+
+/** A tenant with an endpoint, and `of`, whose deliveries are stored. */
+export const makeEndpoint = Effect.gen(function* () {
+  const { id, tenant } = yield* makeSubscriber()
+  return { tenant, endpointId: id, of: { organizationId: tenant.id, endpointId: id } }
+})
 
 /** Deliveries as attempts have left them. Times are in seconds before now. */
 export interface StoredDelivery {
@@ -21,22 +28,21 @@ export interface StoredDelivery {
 
 /** Stores deliveries, each with its event, one attempt in the history, and the endpoint's secrets; their ids. */
 export const storeDeliveries = Effect.fnUntraced(function* (options: StoredDelivery) {
-  const { sql } = yield* TestService
   const { attempts = 1, count = 1, environment = "sandbox", finishedAgo = 0, state = "failed", test = false } = options
   const createdAgo = options.createdAgo ?? finishedAgo
   const ids = Array.from({ length: count }, () => v7({ msecs: Date.now() - createdAgo * 1000 }))
   const errorCode = options.errorCode ?? (state === "failed" ? "http_error" : null)
   const httpStatus = options.httpStatus === undefined ? (state === "failed" ? 503 : 204) : options.httpStatus
   // A past day has its tables by then, and nothing of it is newer than what is stored here
-  yield* sql`SELECT payments.add_day(day) FROM (SELECT DISTINCT payments.day_of(id) AS day FROM unnest(${ids}::uuid[]) AS id)`
-  yield* sql`UPDATE payments.days SET used_at = NULL WHERE day < (now() AT TIME ZONE 'UTC')::date`
+  yield* inDatabase`SELECT payments.add_day(day) FROM (SELECT DISTINCT payments.day_of(id) AS day FROM unnest(${ids}::uuid[]) AS id)`
+  yield* inDatabase`UPDATE payments.days SET used_at = NULL WHERE day < (now() AT TIME ZONE 'UTC')::date`
   // An event's id in the database is that of its delivery
-  yield* sql`
+  yield* inDatabase`
     INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload, created_at)
     SELECT ${options.organizationId}, ${environment}, id, 'svc_evt_' || id, 'payment.succeeded',
       json_build_object('id', 'svc_evt_' || id, 'type', 'payment.succeeded')::text, now() - ${createdAgo} * interval '1 second'
     FROM unnest(${ids}::uuid[]) AS id`
-  yield* sql`
+  yield* inDatabase`
     WITH delivery AS (
       INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state, test,
         attempt_count, attempts, created_at, finished_at, last_error_code, last_http_status)

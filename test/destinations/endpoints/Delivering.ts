@@ -5,7 +5,7 @@ import { deliveryLayer } from "../../../src/app/Service.ts"
 import { verifyWebhook, WebhookVerificationError } from "../../../src/webhooks/index.ts"
 import { makeConsumer, type ReceivedRequest } from "../../harness/Consumer.ts"
 import { eventually } from "../../harness/Eventually.ts"
-import { type RequestOptions, TestService } from "../../harness/TestService.ts"
+import { type RequestOptions, sendRequest, TestService } from "../../harness/TestService.ts"
 import { accepted, makeTenant, notification, notify, subscribe, type Tenant } from "../../inbound/Notifications.ts"
 
 /** Runs an effect beside a worker of its own, which has no memory of those before it and ends in good order. */
@@ -15,13 +15,12 @@ export const withWorker = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   )
 
 export const makeDestination = Effect.fnUntraced(function* (events: ReadonlyArray<string> = ["payment.succeeded"]) {
-  const { request } = yield* TestService
   const tenant = yield* makeTenant
   const consumer = yield* makeConsumer
   const { id, secret } = yield* subscribe(tenant, events, consumer.url)
   const base = `/v2/organizations/${tenant.id}/integrations`
   const send = (method: string, suffix = "", options: RequestOptions = {}) =>
-    request(method, `${base}/endpoints/${id}${suffix}`, { key: tenant.key, ...options })
+    sendRequest(method, `${base}/endpoints/${id}${suffix}`, { key: tenant.key, ...options })
   const test = (type: string, key: string = randomUUID(), options: RequestOptions = {}) =>
     send("POST", "/test", { headers: { "idempotency-key": key }, body: { type }, ...options })
   const rotate = (options: RequestOptions = {}) => send("POST", "/rotate-secret", options)

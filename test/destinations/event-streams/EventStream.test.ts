@@ -5,7 +5,7 @@ import { Deferred, Effect, Fiber, Layer } from "effect"
 import { streamsPerOrganization } from "../../../src/destinations/event-streams/EventStreams.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
 import { eventuallyIs, eventuallyTrue } from "../../harness/Eventually.ts"
-import { inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onSharedService, sendRequest, TestService } from "../../harness/TestService.ts"
 import { accepted, makeTenant, notification, notify, type Tenant, unlink } from "../../inbound/Notifications.ts"
 import { expectFailure, refusedWith } from "../../surface/http/Refusals.ts"
 import { listen, pathOf } from "./Reader.ts"
@@ -15,13 +15,12 @@ const pay = (tenant: Tenant, options?: Parameters<typeof notification>[1]) =>
 
 const store = (tenant: Tenant, age: string, environment = "sandbox") =>
   Effect.gen(function* () {
-    const { sql } = yield* TestService
     const id = `svc_evt_${randomUUID().replaceAll("-", "").repeat(2)}`
     const payload = JSON.stringify({ id, type: "payment.succeeded" })
-    yield* sql`
+    yield* inDatabase`
       INSERT INTO payments.workspaces (organization_id, environment) VALUES (${tenant.id}, ${environment})
       ON CONFLICT DO NOTHING`
-    yield* sql`
+    yield* inDatabase`
       INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload, created_at)
       VALUES (${tenant.id}, ${environment}, uuidv7(), ${id}, 'payment.succeeded', ${payload}, now() - ${age}::interval)`
     return id
@@ -52,7 +51,6 @@ onSharedService("the stream of events", (it) => {
   })
 
   it.scoped("sends only the types that are asked for, and refuses unknown ones", function* () {
-    const { request } = yield* TestService
     const tenant = yield* makeTenant
     const reader = yield* listen(tenant, { query: "?types=checkout.completed,payment.failed" })
     const all = yield* listen(tenant)
@@ -61,7 +59,7 @@ onSharedService("the stream of events", (it) => {
     yield* pay(tenant, { type: "payment_intent.payment_failed", object: { id: "pi_1", amount: 5, currency: "brl" } })
     yield* eventuallyTrue("the failed payment", () => reader.events().length === 1)
     expect(reader.messages.at(-1)?.data["type"]).toBe("payment.failed")
-    const refused = yield* request("GET", pathOf(tenant, "?types=payment.invented"), { key: tenant.key })
+    const refused = yield* sendRequest("GET", pathOf(tenant, "?types=payment.invented"), { key: tenant.key })
     expectFailure(refused, { status: 422, code: "validation_failed", fields: ["types"] })
   })
 
@@ -191,17 +189,16 @@ onSharedService("the stream of events", (it) => {
   })
 
   it.scoped("is open a bounded number of times per organization, and a closed one gives its place back", function* () {
-    const { request } = yield* TestService
     const tenant = yield* makeTenant
     const readers = yield* Effect.all(Array.from({ length: streamsPerOrganization }, () => listen(tenant)))
-    const refused = yield* request("GET", pathOf(tenant), { key: tenant.key })
+    const refused = yield* sendRequest("GET", pathOf(tenant), { key: tenant.key })
     expectFailure(refused, { status: 429, code: "rate_limit_exceeded" })
     expect(refused.headers.get("retry-after")).toBe("5")
     readers[0]?.cut()
     yield* eventuallyTrue("the others still run", () => readers.slice(1).every(({ ended }) => !ended()))
     yield* eventuallyIs(
       "a place",
-      request("GET", pathOf(tenant, "?follow=false"), { key: tenant.key }),
+      sendRequest("GET", pathOf(tenant, "?follow=false"), { key: tenant.key }),
       ({ status }) => status === 200
     )
   })

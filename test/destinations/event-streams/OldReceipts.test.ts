@@ -1,8 +1,8 @@
 import { expect } from "@effect/vitest"
-import { Context, Effect } from "effect"
+import { Effect } from "effect"
 import { Receipts } from "../../../src/inbound/Receipts.ts"
 import { eventuallyTrue } from "../../harness/Eventually.ts"
-import { onSharedService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onSharedService, serviceOf } from "../../harness/TestService.ts"
 import { makeTenant, paidAtProvider, subscribe, type Tenant } from "../../inbound/Notifications.ts"
 import { listen } from "./Reader.ts"
 
@@ -11,10 +11,9 @@ const days = 6
 /** A payment that was notified this many days ago, and whose event is gone. Returns its provider's event. */
 const payAgo = (tenant: Tenant, ago: number) =>
   Effect.gen(function* () {
-    const { sql } = yield* TestService
     const id = yield* paidAtProvider(tenant, "payment_intent.payment_failed")
-    yield* sql`DELETE FROM payments.events WHERE provider_event_id = ${id}`
-    yield* sql`
+    yield* inDatabase`DELETE FROM payments.events WHERE provider_event_id = ${id}`
+    yield* inDatabase`
       UPDATE payments.receipts SET received_at = received_at - ${ago} * interval '1 day'
       WHERE provider_event_id = ${id}`
     return id
@@ -22,8 +21,7 @@ const payAgo = (tenant: Tenant, ago: number) =>
 
 onSharedService("the stream of events", (it) => {
   it.scoped("has what replays of old receipts make, in whatever day's table it is", function* () {
-    const { services, sql } = yield* TestService
-    const { replay } = Context.get(services, Receipts)
+    const { replay } = yield* serviceOf(Receipts)
     const tenant = yield* makeTenant
     const old = yield* Effect.forEach([0, 1, 2, 3, 4, 5, 5], (ago) => payAgo(tenant, ago))
     // Since a replay makes what is missing for somebody
@@ -37,7 +35,7 @@ onSharedService("the stream of events", (it) => {
       yield* eventuallyTrue(`the event of ${index} days ago`, () => sources(reader).at(-1) === id)
     }
     expect(sources(reader)).toEqual(old)
-    const [stored] = yield* sql<{ tables: number }>`
+    const [stored] = yield* inDatabase<{ tables: number }>`
         SELECT count(DISTINCT tableoid)::int AS tables FROM payments.events WHERE organization_id = ${tenant.id}`
     expect(stored?.tables).toBe(days)
 

@@ -174,18 +174,17 @@ onServiceWithMail()("a warning", (it) => {
   })
 
   it.effect("that a process claimed and died before it sent it is sent by another one soon after", function* () {
-    const { sql } = yield* TestService
     const { endpointId, of, people } = yield* makeShop
     yield* storeDeliveries({ ...of, count: 3 })
     // It gets as far as asking who is to be told
-    yield* sql`ALTER TABLE payments.memberships RENAME TO away`
+    yield* inDatabase`ALTER TABLE payments.memberships RENAME TO away`
     yield* Effect.exit(scan)
-    yield* sql`ALTER TABLE payments.away RENAME TO memberships`
+    yield* inDatabase`ALTER TABLE payments.away RENAME TO memberships`
     yield* expectMailsOfScan(people)
     yield* later(endpointId, "5 minutes")
     yield* expectMailsOfScan(people, 1)
     expect(
-      yield* sql`SELECT 1 FROM payments.failure_warnings WHERE endpoint_id = ${endpointId} AND sent_at IS NOT NULL`
+      yield* inDatabase`SELECT 1 FROM payments.failure_warnings WHERE endpoint_id = ${endpointId} AND sent_at IS NOT NULL`
     ).toHaveLength(1)
   })
 

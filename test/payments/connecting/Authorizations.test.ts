@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { onServiceWithoutConsole, signIn, signInMember } from "../../harness/SignIn.ts"
-import { TestService } from "../../harness/TestService.ts"
+import { inDatabase, TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "../../surface/http/Refusals.ts"
 import {
   authorize,
@@ -70,7 +70,6 @@ onServiceWithoutConsole("an existing account", (it) => {
   })
 
   it.effect("is linked by the session that began alone, once, and in time", function* () {
-    const { sql } = yield* TestService
     const owner = yield* newOwner
     const back = yield* consent(urlIn(yield* authorize(owner)), {})
     const stranger = yield* newOwner
@@ -94,7 +93,7 @@ onServiceWithoutConsole("an existing account", (it) => {
 
     const late = yield* newOwner
     const tooLate = yield* consent(urlIn(yield* authorize(late)), {})
-    yield* sql`
+    yield* inDatabase`
         UPDATE payments.account_authorizations SET created_at = created_at - interval '10 minutes'
         WHERE organization_id = ${late.organizationId}`
     expect(titleOf(yield* comeBack(tooLate, late))).toBe(ended.expired)
@@ -105,7 +104,7 @@ onServiceWithoutConsole("an existing account", (it) => {
     const second = yield* consent(urlIn(yield* authorize(twice)), {})
     expect(titleOf(yield* comeBack(first, twice))).toBe(ended.expired)
     expect(titleOf(yield* comeBack(second, twice))).toBe(ended.connected)
-    const states = yield* sql<{ row: string }>`SELECT a::text AS row FROM payments.account_authorizations a`
+    const states = yield* inDatabase<{ row: string }>`SELECT a::text AS row FROM payments.account_authorizations a`
     expect(states.filter(({ row }) => row.includes(String(first.searchParams.get("state"))))).toEqual([])
   })
 

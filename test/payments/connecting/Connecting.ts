@@ -3,7 +3,7 @@ import { Effect, Redacted } from "effect"
 import { OrganizationId } from "../../../src/platform/kit/Ids.ts"
 import { raw, sdk } from "../../emulator/Harness.ts"
 import { type Person, signInOwner } from "../../harness/SignIn.ts"
-import { type Answer, inDatabase, TestService, testPublicUrl } from "../../harness/TestService.ts"
+import { type Answer, inDatabase, sendRequest, TestService, testPublicUrl } from "../../harness/TestService.ts"
 
 export const path = "/identity/account"
 
@@ -45,9 +45,8 @@ export const consent = (url: URL, fields: Readonly<Record<string, string>>) =>
 
 export const comeBack = (to: URL, person?: Person) =>
   Effect.gen(function* () {
-    const { request } = yield* TestService
     expect(to.origin).toBe(testPublicUrl)
-    return yield* request("GET", `${to.pathname}${to.search}`, {
+    return yield* sendRequest("GET", `${to.pathname}${to.search}`, {
       headers: person === undefined ? {} : { cookie: person.cookie }
     })
   })

@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { eventually } from "../../harness/Eventually.ts"
 import { onServiceWithoutConsole, signInMember } from "../../harness/SignIn.ts"
-import { TestService } from "../../harness/TestService.ts"
+import { inDatabase, sendRequest, TestService } from "../../harness/TestService.ts"
 import { expectFailure, refusedWith } from "../../surface/http/Refusals.ts"
 import {
   comeBack,
@@ -50,7 +50,6 @@ const connect = (owner: Effect.Effect.Success<typeof newOwner>) =>
 
 onServiceWithoutConsole("onboarding", (it) => {
   it.effect("creates an account, links it at once, shows what the provider says until it is connected", function* () {
-    const { request, sql } = yield* TestService
     const owner = yield* newOwner
     expect(yield* read(owner)).toEqual(nothing)
 
@@ -87,7 +86,7 @@ onServiceWithoutConsole("onboarding", (it) => {
     yield* eventually(
       "the receipt of account.updated",
       Effect.map(
-        sql`SELECT 1 FROM payments.receipts WHERE organization_id = ${owner.organizationId} AND type = 'account.updated'`,
+        inDatabase`SELECT 1 FROM payments.receipts WHERE organization_id = ${owner.organizationId} AND type = 'account.updated'`,
         (rows) => (rows.length > 0 ? Option.some(true) : Option.none())
       )
     )
@@ -98,12 +97,12 @@ onServiceWithoutConsole("onboarding", (it) => {
     ])
     // Nothing of the URL was stored
     const token = link.pathname.split("/").at(-1)
-    const kept = yield* sql<{ row: string }>`
+    const kept = yield* inDatabase<{ row: string }>`
         SELECT o::text AS row FROM payments.account_onboardings o WHERE organization_id = ${owner.organizationId}
         UNION ALL SELECT a::text FROM payments.provider_accounts a WHERE organization_id = ${owner.organizationId}
         UNION ALL SELECT l::text FROM payments.audit_log l WHERE organization_id = ${owner.organizationId}`
     expect(kept.filter(({ row }) => row.includes(String(token)))).toEqual([])
-    expect((yield* request("GET", path)).status).toBe(401)
+    expect((yield* sendRequest("GET", path)).status).toBe(401)
   })
 
   it.effect("links work once: a second visit leads to the page that offers a new one on request", function* () {
@@ -306,7 +305,6 @@ onServiceWithoutConsole("a connected account", (it) => {
   })
 
   it.effect("is disconnected in the environment that is meant, whatever another tab has selected", function* () {
-    const { sql } = yield* TestService
     const owner = yield* newOwner
     const accountId = yield* connect(owner)
     const select = (environment: string) =>
@@ -314,14 +312,14 @@ onServiceWithoutConsole("a connected account", (it) => {
     const inEnvironment = (environment: string) =>
       owner.request("DELETE", `${path}?accountId=${accountId}&environment=${environment}`)
     const connectedIn = Effect.map(
-      sql<{ environment: string }>`
+      inDatabase<{ environment: string }>`
           SELECT environment FROM payments.provider_accounts
           WHERE organization_id = ${owner.organizationId} AND status = 'connected' ORDER BY environment`,
       (rows) => rows.map(({ environment }) => environment)
     )
     const refused = { status: 422, code: "validation_failed", fields: ["environment"] }
     // The provider's live mode and its test mode know an account by the same id
-    yield* sql`
+    yield* inDatabase`
         INSERT INTO payments.provider_accounts
           (organization_id, environment, account_id, status, had_payments_before, reported_status_reading)
         SELECT organization_id, 'production', account_id, status, had_payments_before, reported_status_reading

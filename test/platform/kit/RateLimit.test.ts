@@ -87,7 +87,6 @@ onService({ roles: { api: true, worker: false } })("a token bucket", (it) => {
 
   it.effect("is forgotten only when it is full again", function* () {
     const { clean } = yield* limits
-    const { sql } = yield* TestService
     const [rested, busy] = [randomUUID(), randomUUID()]
     const minute: RateLimitPolicy = { limit: 3, per: Duration.minutes(1) }
     const daily: RateLimitPolicy = { limit: 3, per: Duration.days(1) }
@@ -97,7 +96,7 @@ onService({ roles: { api: true, worker: false } })("a token bucket", (it) => {
     yield* pass("61 minutes")
     yield* passedOf(3, busy, minute)
     yield* clean
-    const left = yield* sql<{ bucket: string }>`
+    const left = yield* inDatabase<{ bucket: string }>`
         SELECT bucket FROM payments.rate_limits
         WHERE bucket LIKE ANY (${[rested, busy, slowly].map((name) => `%${name}`)}::text[]) ORDER BY bucket`
     expect(left.map(({ bucket }) => bucket)).toEqual([busy, `long:${slowly}`].toSorted())
@@ -105,7 +104,7 @@ onService({ roles: { api: true, worker: false } })("a token bucket", (it) => {
     expect(yield* passes(slowly, daily)).toBe(false)
     yield* pass("25 hours")
     yield* clean
-    const [rest] = yield* sql`SELECT 1 FROM payments.rate_limits WHERE bucket = ${`long:${slowly}`}`
+    const [rest] = yield* inDatabase`SELECT 1 FROM payments.rate_limits WHERE bucket = ${`long:${slowly}`}`
     expect(rest).toBeUndefined()
   })
 

@@ -9,7 +9,7 @@ import { refusedReasons } from "../../../src/events/DeliveryHeaders.ts"
 import { Envelope, encodeEnvelope, makeEnvelope, makeTestEnvelope } from "../../../src/events/Envelope.ts"
 import { documentedErrors } from "../../../src/platform/errors/Errors.ts"
 import { operations } from "../../../src/surface/contract/Api.ts"
-import { onSharedService, TestService } from "../../harness/TestService.ts"
+import { onSharedService, sendRequest, TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 
 /** As much of OpenAPI 3.1 as these tests read; the linters check the whole form. */
@@ -67,8 +67,7 @@ const Document = Schema.Struct({
 })
 
 const document = Effect.gen(function* () {
-  const { request } = yield* TestService
-  const answer = yield* request("GET", "/openapi.json")
+  const answer = yield* sendRequest("GET", "/openapi.json")
   expect(answer.status).toBe(200)
   expect(answer.headers.get("content-type")).toMatch(/^application\/json/)
   return { text: answer.text, json: yield* Schema.decodeUnknown(Document, { errors: "all" })(answer.json) }
@@ -436,7 +435,6 @@ onSharedService("the schemas of events", (it) => {
   })
 
   it.effect("of unknown types are 404, and other methods 405", function* () {
-    const { request } = yield* TestService
     for (const path of [
       "/schemas",
       "/schemas/events",
@@ -447,10 +445,10 @@ onSharedService("the schemas of events", (it) => {
       "/schemas/events/%E0%A4.json",
       "/schemas/events/..%2fpayment.succeeded.json"
     ]) {
-      expectFailure(yield* request("GET", path), { status: 404, code: "resource_not_found", fields: [] }, path)
+      expectFailure(yield* sendRequest("GET", path), { status: 404, code: "resource_not_found", fields: [] }, path)
     }
     for (const path of paths) {
-      const answer = yield* request("POST", path, { body: {} })
+      const answer = yield* sendRequest("POST", path, { body: {} })
       expectFailure(answer, { status: 405, code: "method_not_allowed", fields: [] }, path)
       expect(answer.headers.get("allow")).toBe("GET, HEAD")
     }
@@ -459,9 +457,8 @@ onSharedService("the schemas of events", (it) => {
 
 onSharedService("health", (it) => {
   it.effect("says that the process lives and that it can serve, to everybody", function* () {
-    const { request } = yield* TestService
     for (const status of ["live", "ready"]) {
-      const answer = yield* request("GET", `/health/${status}`)
+      const answer = yield* sendRequest("GET", `/health/${status}`)
       expect([answer.status, answer.json]).toEqual([200, { status }])
     }
   })

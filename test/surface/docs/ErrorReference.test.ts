@@ -8,7 +8,7 @@ import {
 } from "../../../src/platform/errors/Errors.ts"
 import { anchorOf, errorReferencePath } from "../../../src/platform/kit/ErrorLink.ts"
 import { errorReference } from "../../../src/surface/docs/ErrorReference.ts"
-import { onSharedService, TestService } from "../../harness/TestService.ts"
+import { onSharedService, sendRequest, TestService } from "../../harness/TestService.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 
 describe("the reference of errors", () => {
@@ -40,8 +40,7 @@ describe("the reference of errors", () => {
 
 onSharedService("the page of errors", (it) => {
   it.effect("is served without a credential, has a place for each code, and runs no script", function* () {
-    const { request } = yield* TestService
-    const page = yield* request("GET", errorReferencePath)
+    const page = yield* sendRequest("GET", errorReferencePath)
     expect(page.status).toBe(200)
     expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8")
     expect(page.headers.get("content-security-policy")).toContain("default-src 'none'")
@@ -52,7 +51,7 @@ onSharedService("the page of errors", (it) => {
     expect(page.text).not.toMatch(/<script|<provider code/)
     // The example of an answer has backquotes of its own
     expect(page.text.replaceAll(/<pre\b.*?<\/pre>/gs, "")).not.toContain("`")
-    const posted = yield* request("POST", errorReferencePath, { body: {} })
+    const posted = yield* sendRequest("POST", errorReferencePath, { body: {} })
     expect([posted.status, posted.json["code"]]).toEqual([405, "method_not_allowed"])
   })
 

@@ -3,7 +3,7 @@ import { guidePaths } from "../../../src/surface/docs/GuidePages.ts"
 import { addSections, emptyIndex, search } from "../../../src/surface/docs/GuideSearch.ts"
 import { guideNames } from "../../../src/surface/docs/Guides.ts"
 import { plainText, renderSections } from "../../../src/surface/docs/Markdown.ts"
-import { onService, onSharedService, TestService } from "../../harness/TestService.ts"
+import { onService, onSharedService, sendRequest, TestService } from "../../harness/TestService.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 
 describe("a guide's Markdown", () => {
@@ -85,7 +85,6 @@ describe("the search", () => {
 
 onSharedService("the guides", (it) => {
   it.effect("are found by the words that users of other services type", function* () {
-    const { request } = yield* TestService
     const missed: Array<string> = []
     for (const [query, guide] of [
       ["success_url", "accounts-and-people|going-live|getting-started"],
@@ -121,7 +120,7 @@ onSharedService("the guides", (it) => {
       ["re-send delivery", "endpoints|reference/deliveries"],
       ["re-send a failed delivery", "reference/deliveries"]
     ] as const) {
-      const { text } = yield* request("GET", `/docs/search?q=${encodeURIComponent(query)}`)
+      const { text } = yield* sendRequest("GET", `/docs/search?q=${encodeURIComponent(query)}`)
       const found = [...(text.split('<ol class="found">')[1] ?? "").matchAll(/<li><a href="\/docs\/([a-z/-]+)/g)]
       const first = found.slice(0, 5).map(([, name]) => name)
       if (!first.some((name) => guide.split("|").includes(name ?? ""))) missed.push(`${query}: ${first.join(", ")}`)
@@ -157,7 +156,6 @@ onSharedService("the guides", (it) => {
   })
 
   it.effect("are not found under other names", function* () {
-    const { request } = yield* TestService
     for (const path of [
       "/docs/nothing",
       "/docs/errors/x",
@@ -165,14 +163,13 @@ onSharedService("the guides", (it) => {
       "/docs/Guides.ts",
       "/docs/api.md"
     ]) {
-      const { json, status } = yield* request("GET", path)
+      const { json, status } = yield* sendRequest("GET", path)
       expect([path, status, json["code"]]).toEqual([path, 404, "resource_not_found"])
     }
   })
 
   it.effect("are searched, whatever is asked", function* () {
-    const { request } = yield* TestService
-    const ask = (query: string) => request("GET", `/docs/search${query}`)
+    const ask = (query: string) => sendRequest("GET", `/docs/search${query}`)
     expect((yield* ask("?q=rotate+the+secret")).text).toContain('href="/docs/endpoints#rotate-the-secret"')
     expect((yield* ask("?q=validation_failed")).text).toContain('href="/docs/errors#validation_failed"')
     expect((yield* ask("?q=zzzzzz")).text).toContain("Nothing was found")
@@ -191,11 +188,10 @@ onSharedService("the guides", (it) => {
 
 onService({ roles: { api: true, worker: false } })("the first search of the guides", (it) => {
   it.effect("holds up other requests for as long as one guide takes, not all of them", function* () {
-    const { request } = yield* TestService
-    yield* request("GET", "/health/live")
+    yield* sendRequest("GET", "/health/live")
     const answered: Array<string> = []
     const ask = (path: string) =>
-      Effect.map(request("GET", path), ({ status }) => {
+      Effect.map(sendRequest("GET", path), ({ status }) => {
         expect(status).toBe(200)
         answered.push(path)
       })

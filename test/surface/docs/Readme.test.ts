@@ -8,6 +8,7 @@ import { Effect, Schema } from "effect"
 import { cli } from "../../../src/app/cli/Cli.ts"
 import { understand } from "../../../src/app/cli/CommandLine.ts"
 import { guideFile, guideNames } from "../../../src/surface/docs/Guides.ts"
+import { outputOf } from "../../harness/Output.ts"
 import { onSharedServiceWithWorker, TestService } from "../../harness/TestService.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
 
@@ -162,13 +163,7 @@ onSharedServiceWithWorker("the first requests", (it) => {
           cwd: directory,
           env: { PATH: process.env["PATH"] ?? "" }
         })
-        const output = { stdout: "", stderr: "" }
-        child.stdout.on("data", (chunk: Buffer) => {
-          output.stdout += chunk.toString()
-        })
-        child.stderr.on("data", (chunk: Buffer) => {
-          output.stderr += chunk.toString()
-        })
+        const output = outputOf(child)
         const [code] = await once(child, "close")
         expect(code, output.stdout + output.stderr).toBe(0)
         return output.stdout.trim().split("\n")

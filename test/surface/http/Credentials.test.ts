@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto"
-import { expect, vi } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Context, Effect, Either, FastCheck } from "effect"
-import pg from "pg"
 import { credentialPolicies } from "../../../src/identity/keys/CredentialLimitsStatements.ts"
 import { Keys, presentedKey } from "../../../src/identity/keys/Keys.ts"
+import { recordedQueries } from "../../harness/TestDatabase.ts"
 import { onSharedService, type RequestOptions, TestService } from "../../harness/TestService.ts"
 import { expectFailure, sendBytes } from "./Refusals.ts"
 
@@ -152,10 +152,7 @@ onSharedService("a credential", (it) => {
     const expired = yield* makeKey(organization.id, ["*"], { expiresAt: new Date(Date.now() - 1000) })
     const unknown = `pk_test_${randomBytes(32).toString("base64url")}`
     const policies = credentialPolicies(600)
-    const query = yield* Effect.acquireRelease(
-      Effect.sync(() => vi.spyOn(pg.Client.prototype, "query")),
-      (spy) => Effect.sync(() => spy.mockRestore())
-    )
+    const query = yield* recordedQueries
     const statementsOf = (key: string) =>
       Effect.suspend(() => {
         query.mockClear()

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { operations } from "../../../src/surface/contract/Api.ts"
 import { browserNote, hasBrowser, openBrowser } from "../../harness/Browser.ts"
 import { onServiceWithMail, signInOwner } from "../../harness/SignIn.ts"
-import { type Answer, TestService } from "../../harness/TestService.ts"
+import { type Answer, sendRequest, TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 
 /** A server of an empty page, whose origin is known before the service starts. */
@@ -44,11 +44,9 @@ const exposed =
 
 /** A browser's question whether a page may send a request. */
 const ask = (path: string, origin: string, method = "POST") =>
-  Effect.flatMap(TestService, ({ request }) =>
-    request("OPTIONS", path, {
-      headers: { origin, "access-control-request-method": method, "access-control-request-headers": "idempotency-key" }
-    })
-  )
+  sendRequest("OPTIONS", path, {
+    headers: { origin, "access-control-request-method": method, "access-control-request-headers": "idempotency-key" }
+  })
 
 onServiceWithMail({ roles: { api: true, worker: false }, trustedOrigins: [dashboard.origin, "https://app.example"] })(
   "pages of other origins",

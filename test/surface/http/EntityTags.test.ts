@@ -2,7 +2,7 @@ import { HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { expect, it as plainIt } from "@effect/vitest"
 import { Effect } from "effect"
 import { largestTaggedBody, withCaching } from "../../../src/surface/http/Edge.ts"
-import { onSharedService, TestService } from "../../harness/TestService.ts"
+import { onSharedService, sendRequest, TestService } from "../../harness/TestService.ts"
 import { makeSubscriber, makeTenant, subscribe, type Tenant } from "../../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 import { authenticatedOperations, OwnThings, pathOf } from "./Samples.ts"
@@ -12,9 +12,7 @@ const readings = authenticatedOperations.filter(
 )
 
 const get = (path: string, key: string, ifNoneMatch?: string) =>
-  Effect.flatMap(TestService, ({ request }) =>
-    request("GET", path, { key, headers: ifNoneMatch === undefined ? {} : { "if-none-match": ifNoneMatch } })
-  )
+  sendRequest("GET", path, { key, headers: ifNoneMatch === undefined ? {} : { "if-none-match": ifNoneMatch } })
 
 const tagged = (path: string, key: string) =>
   Effect.map(get(path, key), (answer) => {
@@ -106,17 +104,16 @@ onSharedService("an answer that is asked for again", (it) => {
   })
 
   it.effect("has the same tag for HEAD, and none when it is refused or a change", function* () {
-    const { request } = yield* TestService
     const tenant = yield* makeTenant
     const path = endpointsOf(tenant)
     const { etag } = yield* tagged(path, tenant.key)
-    expect((yield* request("HEAD", path, { key: tenant.key })).headers.get("etag")).toBe(etag)
-    expect((yield* request("HEAD", path, { key: tenant.key, headers: { "if-none-match": etag } })).status).toBe(304)
+    expect((yield* sendRequest("HEAD", path, { key: tenant.key })).headers.get("etag")).toBe(etag)
+    expect((yield* sendRequest("HEAD", path, { key: tenant.key, headers: { "if-none-match": etag } })).status).toBe(304)
     const unknown = yield* get(`${path}/0199c0de-0000-7000-8000-00000000dead`, tenant.key, "*")
     expectFailure(unknown, { status: 404, code: "resource_not_found" })
     expect(unknown.headers.get("etag")).toBeNull()
     expect(unknown.headers.get("cache-control")).toBe("private, no-cache")
-    const created = yield* request("POST", path, {
+    const created = yield* sendRequest("POST", path, {
       key: tenant.key,
       headers: { "idempotency-key": crypto.randomUUID(), "if-none-match": "*" },
       body: { name: "Orders", url: "http://127.0.0.1:9/hook", events: ["payment.succeeded"] }

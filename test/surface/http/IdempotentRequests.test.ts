@@ -225,19 +225,18 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 60 })("a repeate
   })
 
   it.effect("makes nothing twice where the first one's process died before it stored its answer", function* () {
-    const { sql } = yield* TestService
     for (const { body, path } of yield* mutations) {
       if (path === endpoints) continue
       const idempotencyKey = randomUUID()
       const first = yield* send(path, { idempotencyKey, body })
       const before = yield* countOf(path)
       // What a process leaves that died between the provider's answer and its own: a running request
-      yield* sql`
+      yield* inDatabase`
           UPDATE payments.idempotency_keys
           SET status = NULL, answer = NULL, master_key_id = NULL, locked_until = now() + interval '1 minute'
           WHERE key = ${idempotencyKey}`
       expectFailure(yield* send(path, { idempotencyKey, body }), inProgress, path)
-      yield* sql`
+      yield* inDatabase`
           UPDATE payments.idempotency_keys SET locked_until = now() - interval '1 second' WHERE key = ${idempotencyKey}`
       const again = yield* send(path, { idempotencyKey, body })
       expect(again.status, again.text).toBe(200)

@@ -15,6 +15,7 @@ import {
   onOneService,
   onService,
   type RequestOptions,
+  sendRequest,
   TestService,
   testPublicUrl
 } from "../../harness/TestService.ts"
@@ -219,9 +220,8 @@ onLimited("the request rate of a credential", (it) => {
   })
 
   it.effect("is none of what needs no credential", function* () {
-    const { request } = yield* TestService
     for (const path of ["/health/live", "/openapi.json", "/nowhere"]) {
-      expect(limitsOf(yield* request("GET", path))).toEqual({ limit: null, remaining: null, reset: null })
+      expect(limitsOf(yield* sendRequest("GET", path))).toEqual({ limit: null, remaining: null, reset: null })
     }
   })
 })
@@ -537,7 +537,6 @@ onService({ ...api, failedAuthenticationsPerMinute: 3 })("an address without a c
   ]
 
   it.effect("is refused beyond its limit before its body is looked at", function* () {
-    const { request } = yield* TestService
     for (const [path, limit] of [
       ["/identity/sign-in-links", 3],
       ["/identity/session", 12],
@@ -545,10 +544,10 @@ onService({ ...api, failedAuthenticationsPerMinute: 3 })("an address without a c
     ] as const) {
       yield* passSeconds(60)
       for (let n = 0; n < limit; n++) {
-        expect((yield* request("POST", path, { body: {} })).status, path).toBe(422)
+        expect((yield* sendRequest("POST", path, { body: {} })).status, path).toBe(422)
       }
       for (const options of bodies) {
-        const refused = yield* request("POST", path, options)
+        const refused = yield* sendRequest("POST", path, options)
         expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] }, path)
         expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1)
       }

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { onSharedService, type RequestOptions, TestService } from "../../harness/TestService.ts"
+import { onSharedService, type RequestOptions, sendRequest, TestService } from "../../harness/TestService.ts"
 import { newTenant } from "../../payments/ConnectedTenant.ts"
 import { makePrice, pay, posting } from "./Payments.ts"
 import { idOf } from "./Samples.ts"
@@ -251,14 +251,13 @@ const mistakes: ReadonlyArray<Mistake> = [
 
 onSharedService("a newcomer's mistake", (it) => {
   it.effect("is answered in words that say what to do", function* () {
-    const { request } = yield* TestService
     const shop = Object.entries(yield* openShop)
     const filled = (text: string): string =>
       shop.reduce((whole, [name, value]) => whole.replaceAll(new RegExp(`\\$${name}\\b`, "g"), value), text)
     const unhelpful: Array<object> = []
     for (const [what, line, { body, headers, ...sent }, expected, ...says] of mistakes) {
       const [method = "", path = ""] = filled(line).split(" ")
-      const answer = yield* request(method, path, {
+      const answer = yield* sendRequest(method, path, {
         key: filled("$key"),
         ...sent,
         ...(body === undefined ? {} : { body: JSON.parse(filled(JSON.stringify(body))) }),

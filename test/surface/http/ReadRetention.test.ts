@@ -10,15 +10,14 @@ interface Stored {
 
 /** A tenant whose only event was received days ago. Its day's table is still there, as if others still used it. */
 const makeWithEvent = Effect.fnUntraced(function* (daysAgo: number) {
-  const { sql } = yield* TestService
   const { tenant, ...endpoint } = yield* makeSubscriber()
   yield* accepted(notify(notification(tenant.accountId)))
-  yield* sql`
+  yield* inDatabase`
     UPDATE payments.events SET created_at = now() - ${daysAgo} * interval '1 day' WHERE organization_id = ${tenant.id}`
-  yield* sql`
+  yield* inDatabase`
     UPDATE payments.deliveries SET created_at = now() - ${daysAgo} * interval '1 day'
     WHERE organization_id = ${tenant.id}`
-  const [delivery] = yield* sql<Stored>`
+  const [delivery] = yield* inDatabase<Stored>`
     SELECT d.id, e.public_id AS "eventId" FROM payments.deliveries d JOIN payments.events e
       ON e.organization_id = d.organization_id AND e.id = d.event_id
     WHERE d.organization_id = ${tenant.id}`

@@ -2,18 +2,13 @@ import { expect } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Option } from "effect"
 import { Recoveries } from "../../../src/destinations/recoveries/Recoveries.ts"
 import { mostCounted } from "../../../src/platform/kit/Request.ts"
-import { endQueued, statesOf, storeDeliveries } from "../../destinations/deliveries/StoredDeliveries.ts"
+import { endQueued, makeEndpoint, statesOf, storeDeliveries } from "../../destinations/deliveries/StoredDeliveries.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { type Answer, inAnotherProcess, inDatabase, onService, TestService } from "../../harness/TestService.ts"
-import { asTenant, makeSubscriber, subscribe, type Tenant } from "../../inbound/Notifications.ts"
+import { asTenant, subscribe, type Tenant } from "../../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 
 const hour = 3600
-
-const makeEndpoint = Effect.gen(function* () {
-  const { id, tenant } = yield* makeSubscriber()
-  return { tenant, endpointId: id, of: { organizationId: tenant.id, endpointId: id } }
-})
 
 const hoursAgo = (hours: number) => new Date(Date.now() - hours * hour * 1000).toISOString()
 

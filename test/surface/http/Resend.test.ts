@@ -54,11 +54,10 @@ const secretsOf = (endpointId: string) =>
 
 /** Retires the endpoint's secret so long ago, and gives it another one, as a rotation does. */
 const rotated = Effect.fnUntraced(function* (endpointId: string, ago: string) {
-  const { sql } = yield* TestService
-  yield* sql`
+  yield* inDatabase`
     UPDATE payments.endpoint_secrets SET retired_at = now() - ${ago}::interval
     WHERE endpoint_id = ${endpointId} AND retired_at IS NULL`
-  yield* sql`
+  yield* inDatabase`
     INSERT INTO payments.endpoint_secrets (organization_id, environment, id, endpoint_id, master_key_id, ciphertext)
     SELECT organization_id, environment, ${randomUUID()}, endpoint_id, master_key_id, ciphertext
     FROM payments.endpoint_secrets WHERE endpoint_id = ${endpointId} LIMIT 1`

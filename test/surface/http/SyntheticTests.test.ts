@@ -10,7 +10,7 @@ import { EndpointId } from "../../../src/platform/kit/Ids.ts"
 import { verifyWebhook } from "../../../src/webhooks/index.ts"
 import { makeDestination, payment, received, verifies, withWorker } from "../../destinations/endpoints/Delivering.ts"
 import { eventually } from "../../harness/Eventually.ts"
-import { inDatabase, onSharedService, TestService } from "../../harness/TestService.ts"
+import { inDatabase, onSharedService, sendRequest, TestService } from "../../harness/TestService.ts"
 import { posting } from "./Payments.ts"
 import { expectFailure } from "./Refusals.ts"
 import { idOf, tenantData } from "./Samples.ts"
@@ -85,12 +85,11 @@ onSharedService("a synthetic test", (it) => {
   })
 
   it.scoped("is a delivery like any other, marked as a test, and no recent failure where it fails", function* () {
-    const { request } = yield* TestService
     const { base, consumer, id, send, tenant, test } = yield* makeDestination()
     consumer.answer(400)
     const queued = yield* test("payment.succeeded")
     yield* withWorker(ended(id))
-    const delivery = yield* request("GET", `${base}/deliveries/${idOf(queued)}`, { key: tenant.key })
+    const delivery = yield* sendRequest("GET", `${base}/deliveries/${idOf(queued)}`, { key: tenant.key })
     expect(delivery.json).toMatchObject({
       id: queued.json["id"],
       endpointId: id,
@@ -107,7 +106,7 @@ onSharedService("a synthetic test", (it) => {
     expect(detail.attempts).toHaveLength(1)
     expect(yield* Schema.encode(DeliveryDetail)(detail)).toEqual(delivery.json)
     expect((yield* send("GET", "/deliveries")).json["data"]).toMatchObject([{ id: queued.json["id"], test: true }])
-    const list = yield* request("GET", `${base}/endpoints`, { key: tenant.key })
+    const list = yield* sendRequest("GET", `${base}/endpoints`, { key: tenant.key })
     expect(list.json["data"]).toMatchObject([{ id, recentFailures: 0 }])
   })
 

@@ -9,7 +9,7 @@ import { expect } from "@effect/vitest"
 import { Effect, Struct } from "effect"
 import { describe, it as plainIt } from "vitest"
 import { archivePath, packageSummaries } from "../../../src/surface/packages/Paths.ts"
-import { onSharedService, TestService } from "../../harness/TestService.ts"
+import { onSharedService, sendRequest, TestService } from "../../harness/TestService.ts"
 
 // What developers install from a running service. The worst caller asks for files that are not there, with every method:
 // an archive is packed once, whoever asks, and sent from memory
@@ -21,8 +21,7 @@ const integrityOf = (body: Uint8Array): string => `sha512-${createHash("sha512")
 
 /** The archives that the service lists, as a developer would find them. */
 const listed = Effect.gen(function* () {
-  const { request } = yield* TestService
-  const { json, status } = yield* request("GET", "/packages", {})
+  const { json, status } = yield* sendRequest("GET", "/packages", {})
   expect(status).toBe(200)
   const packages: unknown = json["packages"]
   expect(packages).toEqual(
@@ -93,14 +92,13 @@ onSharedService("the packages of a service", (it) => {
   })
 
   it.effect("that are not there are a 404 that names those that are, and other methods a 405", function* () {
-    const { request } = yield* TestService
     for (const file of ["connected-payments-webhooks-9.9.9.tgz", "..%2f..%2fpackage.json", "x".repeat(3_000)]) {
-      const { json, status } = yield* request("GET", `/packages/${file}`, {})
+      const { json, status } = yield* sendRequest("GET", `/packages/${file}`, {})
       expect([status, json["code"]], file).toEqual([404, "resource_not_found"])
       expect(json["error"]).toContain("connected-payments-webhooks-")
     }
     for (const path of ["/packages", archivePath("connected-payments-cli")]) {
-      const { headers, status } = yield* request("DELETE", path, {})
+      const { headers, status } = yield* sendRequest("DELETE", path, {})
       expect([status, headers.get("allow")], path).toEqual([405, "GET, HEAD"])
     }
   })
