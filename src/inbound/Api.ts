@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { NeededCalls } from "../payments/Endpoints.ts"
-import { errorSchema, PayloadTooLarge, ServiceUnavailable, SignatureInvalid } from "../platform/errors/Errors.ts"
+import { errorSchemas, PayloadTooLarge, ServiceUnavailable, SignatureInvalid } from "../platform/errors/Errors.ts"
 import { described } from "../platform/kit/Request.ts"
 
 export const Received = Schema.Struct({
@@ -25,9 +25,7 @@ export class InboundApi extends HttpApiGroup.make("inbound")
       // Documented, but not decoded: the handler reads the exact bytes, since the signature covers those
       .setPayload(notification.annotations({ identifier: "Notification" }))
       .addSuccess(Received)
-      .addError(errorSchema(SignatureInvalid))
-      .addError(errorSchema(PayloadTooLarge))
-      .addError(errorSchema(ServiceUnavailable))
+      .addError(errorSchemas(SignatureInvalid, PayloadTooLarge, ServiceUnavailable))
       .annotate(NeededCalls, ["verifyNotification"])
       .annotate(OpenApi.Summary, "Receive a notification from the provider")
       .annotate(
@@ -39,9 +37,7 @@ export class InboundApi extends HttpApiGroup.make("inbound")
     HttpApiEndpoint.post("receiveThin", entryPaths.receiveThin)
       .setPayload(notification.annotations({ identifier: "ThinNotification" }))
       .addSuccess(Received)
-      .addError(errorSchema(SignatureInvalid))
-      .addError(errorSchema(PayloadTooLarge))
-      .addError(errorSchema(ServiceUnavailable))
+      .addError(errorSchemas(SignatureInvalid, PayloadTooLarge, ServiceUnavailable))
       .annotate(NeededCalls, ["verifyThinNotification"])
       .annotate(OpenApi.Summary, "Receive a thin account notification from the provider")
       .annotate(

@@ -8,20 +8,17 @@ import {
   EndpointPaused,
   EventTypeNotSubscribed,
   ReplayInProgress,
-  ResourceNotFound,
-  unknownCursor,
   ValidationFailed
 } from "../../platform/errors/Errors.ts"
 import { type AuditAction, makeAudit } from "../../platform/kit/Audit.ts"
 import { KeyedHash } from "../../platform/kit/crypto/KeyedHash.ts"
 import { type EndpointId, EventReplayId, firstIdAt, newId, replayedDeliveryId } from "../../platform/kit/Ids.ts"
-import { defaultPageSize, pageOf } from "../../platform/kit/Request.ts"
 import { serviceWith } from "../../platform/kit/Service.ts"
-import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { backgroundStepsLayer, stepPause } from "../deliveries/BackgroundSteps.ts"
+import { endpointReads, missingOf } from "../endpoints/EndpointReads.ts"
 import { makeEndpointsRepo, noEndpoint } from "../endpoints/EndpointsRepo.ts"
-import type { ListEventReplays, StartEventReplay } from "./Api.ts"
+import type { StartEventReplay } from "./Api.ts"
 import { type LockedReplay, type LookedAtEvent, makeEventReplaysRepo, type ReplayStep } from "./EventReplaysRepo.ts"
 
 /** The most deliveries that one step creates: few, so that a new event waits for few. */
@@ -34,7 +31,7 @@ export interface EventReplaysOptions {
   readonly keepFor: Duration.Duration
 }
 
-const noReplay = () => new ResourceNotFound({ message: "There is no such replay of this endpoint." })
+const noReplay = missingOf("replay")
 
 /** The range of a request; without `until`, it ends now. */
 const rangeOf = Effect.fnUntraced(function* ({ since, until: wanted }: StartEventReplay) {
@@ -185,32 +182,6 @@ const makeQueue = ({ endpoints, record, repo, sql }: Parts, takeStep: ReturnType
   return queue
 }
 
-const makeReads = ({ endpoints, repo }: Parts) => {
-  const get = Effect.fn("EventReplays.get")(function* (tenant: Tenant, endpointId: EndpointId, id: EventReplayId) {
-    return yield* Effect.flatMap(repo.find(tenant, endpointId, id), Effect.mapError(noReplay))
-  }, orUnavailable)
-
-  /** An endpoint's replays, newest first. Refuses a `starting_after` that is not one of them. */
-  const list = Effect.fn("EventReplays.list")(function* (
-    tenant: Tenant,
-    endpointId: EndpointId,
-    query: ListEventReplays
-  ) {
-    if (!(yield* endpoints.existed(tenant, endpointId))) {
-      return yield* noEndpoint()
-    }
-    const { starting_after: after } = query
-    if (after !== undefined && Option.isNone(yield* repo.find(tenant, endpointId, after))) {
-      return yield* unknownCursor()
-    }
-    const limit = query.limit ?? defaultPageSize
-    const rows = yield* repo.list(tenant, endpointId, query, limit + 1)
-    return pageOf(rows, limit)
-  }, orUnavailable)
-
-  return { get, list }
-}
-
 const makeCancel = ({ record, repo, sql }: Parts) => {
   const end = Effect.fnUntraced(function* (principal: PrincipalShape, endpointId: EndpointId, id: EventReplayId) {
     if (yield* repo.cancel(principal, endpointId, id)) {
@@ -233,7 +204,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
   const takeStep = makeTakeStep(parts)
   /** Starts a replay and takes its first step; `announce` it after the commit. */
   const queue = makeQueue(parts, takeStep)
-  const reads = makeReads(parts)
+  const { get, list } = endpointReads("EventReplays", parts, "replay")
   /** Cancels a replay if it is running, and returns it. Deliveries that it has created are sent. */
   const cancel = makeCancel(parts)
   /** Takes one step of a running replay. Returns how many deliveries it created; none if no replay has room. */
@@ -245,8 +216,8 @@ const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
   return {
     queue,
     announce,
-    get: reads.get,
-    list: reads.list,
+    get,
+    list,
     cancel: cancel.cancel,
     step,
     /** Whether any replay of an active endpoint is running. */

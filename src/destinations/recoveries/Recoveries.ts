@@ -3,22 +3,14 @@ import { Clock, Duration, Effect, type Layer, Queue as Mailbox, Option } from "e
 import { deliveryWindow } from "../../engine/attempts/Outcome.ts"
 import { WakeUp } from "../../engine/queue/WakeUp.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
-import {
-  EndpointDeleted,
-  RecoveryInProgress,
-  ResourceNotFound,
-  unknownCursor,
-  ValidationFailed
-} from "../../platform/errors/Errors.ts"
+import { EndpointDeleted, RecoveryInProgress, ValidationFailed } from "../../platform/errors/Errors.ts"
 import { makeAudit } from "../../platform/kit/Audit.ts"
 import { type EndpointId, newId, RecoveryId } from "../../platform/kit/Ids.ts"
-import { defaultPageSize, pageOf } from "../../platform/kit/Request.ts"
 import { service } from "../../platform/kit/Service.ts"
-import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../platform/storage/Database.ts"
 import { backgroundStepsLayer, stepPause } from "../deliveries/BackgroundSteps.ts"
+import { endpointReads } from "../endpoints/EndpointReads.ts"
 import { makeEndpointsRepo, noEndpoint } from "../endpoints/EndpointsRepo.ts"
-import type { ListRecoveries } from "./Api.ts"
 import { makeRecoveriesRepo } from "./RecoveriesRepo.ts"
 
 /** Tolerance for latency and clocks, for a caller that computes 72 hours before now. */
@@ -69,31 +61,6 @@ const makeQueue = Effect.fnUntraced(function* ({ endpoints, repo }: Parts) {
   }, orUnavailable)
 })
 
-const reads = ({ endpoints, repo }: Parts) => {
-  const get = Effect.fn("Recoveries.get")(function* (tenant: Tenant, endpointId: EndpointId, id: RecoveryId) {
-    return yield* Effect.flatMap(
-      repo.find(tenant, endpointId, id),
-      Effect.mapError(() => new ResourceNotFound({ message: "There is no such recovery of this endpoint." }))
-    )
-  }, orUnavailable)
-
-  /** An endpoint's recoveries, newest first. Refuses a `starting_after` that is not one of them. */
-  const list = Effect.fn("Recoveries.list")(function* (tenant: Tenant, endpointId: EndpointId, query: ListRecoveries) {
-    if (!(yield* endpoints.existed(tenant, endpointId))) {
-      return yield* noEndpoint()
-    }
-    const { starting_after: after } = query
-    if (after !== undefined && Option.isNone(yield* repo.find(tenant, endpointId, after))) {
-      return yield* unknownCursor()
-    }
-    const limit = query.limit ?? defaultPageSize
-    const rows = yield* repo.list(tenant, endpointId, query, limit + 1)
-    return pageOf(rows, limit)
-  }, orUnavailable)
-
-  return { get, list }
-}
-
 const make = Effect.gen(function* () {
   const wakeUp = yield* WakeUp
   const parts = yield* makeParts
@@ -104,7 +71,9 @@ const make = Effect.gen(function* () {
     Option.isSome(done) && done.value.queued > 0 ? wakeUp.announce : Effect.void
   )
 
-  return { queue, announce, ...reads(parts), step, await: Mailbox.take(started) }
+  const reads = endpointReads("Recoveries", parts, "recovery")
+
+  return { queue, announce, ...reads, step, await: Mailbox.take(started) }
 })
 
 /** The progress of a recovery is in the database: any process can take its next step (contract 9.4). */

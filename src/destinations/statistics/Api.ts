@@ -58,7 +58,6 @@ export const Statistics = Schema.Struct({
   ),
   endpoints: described(Schema.Array(EndpointDays), "The same for each existing endpoint, the oldest first")
 }).annotations({ identifier: "Statistics" })
-export type Statistics = typeof Statistics.Type
 
 export const ReadStatistics = strict(Schema.Struct({ days: optional(DaysFromQuery) }))
 

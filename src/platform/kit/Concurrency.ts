@@ -66,10 +66,6 @@ export class BoundedMap<A> {
     this.capacity = capacity
   }
 
-  get size(): number {
-    return this.entries.size
-  }
-
   get(key: string): A | undefined {
     return this.entries.get(key)
   }
