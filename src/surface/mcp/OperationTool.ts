@@ -347,13 +347,14 @@ const optionsOf = (tools: OperationTools): ReadonlyArray<OperationToolOptions> =
   return "name" in tools ? [tools] : tools
 }
 
-/** The tools of a group's reads of the provider, by what they read: `list_disputes`, `get_dispute`. */
+/** The tools of a group's reads of the provider, by what they read: `list_disputes`, `get_dispute`, `get_balance`. */
 const toolsOfReads = (group: string): Readonly<Record<string, string>> => {
   const objects = Str.camelToSnake(group)
+  const usual: Readonly<Record<string, string>> = { list: `list_${objects}`, get: `get_${objects.replace(/s$/, "")}` }
   return Object.fromEntries(
     operations
       .filter((read) => read.group === group && read.method === "GET" && read.path.includes("/provider/"))
-      .map(({ name }) => [name, `${name}_${name === "list" ? objects : objects.replace(/s$/, "")}`])
+      .map(({ name }) => [name, usual[name] ?? `get_${Str.camelToSnake(name)}`])
   )
 }
 

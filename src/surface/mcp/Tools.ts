@@ -318,10 +318,7 @@ const paymentTools = [
       idempotent: true
     }
   }),
-  operationTools(AccountApi, accountHandlers, {
-    balance: "get_balance",
-    payoutSettings: "get_payout_settings"
-  }),
+  operationTools(AccountApi, accountHandlers),
   operationTools(BalanceTransactionsApi, balanceTransactionsHandlers),
   operationTools(PayoutsApi, payoutsHandlers)
 ]
