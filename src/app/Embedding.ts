@@ -62,7 +62,7 @@ export const defaultSettings: Effect.Effect<ServiceOptions["settings"]> = readSe
 )
 
 export interface EmbeddedServiceOptions<E = never, R = never> extends Omit<EmbeddedOptions, "settings"> {
-  /** Overrides of `defaultSettings`. */
+  /** Overrides of the defaults, which `defaultSettings` of `connected-payments/unstable` has. */
   readonly settings?: Partial<ServiceOptions["settings"]>
   /** Stripe's credentials, or a layer: another provider, or a double for tests. */
   readonly provider: StripeProviderOptions | Layer.Layer<Provider, E, R>
@@ -151,7 +151,7 @@ export interface EmbeddedEventsOptions extends OutboundEventsOptions {
   readonly catalog: ReadonlyArray<CatalogEntry>
   /** Keys for the signing secrets: the first encrypts, all decrypt. */
   readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
-  /** Overrides of `defaultSettings`. */
+  /** Overrides of the defaults, which `defaultSettings` of `connected-payments/unstable` has. */
   readonly settings?: Partial<
     DeliverySettings & Pick<ServiceOptions["settings"], "databasePoolSize" | "databaseSchema" | "endpointLimit">
   >

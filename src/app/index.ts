@@ -81,7 +81,6 @@ export * from "../surface/contract/index.ts"
 export { PaymentsApp } from "../surface/http/Mounted.ts"
 export { ApiKeyCheck, ownPermissions, requirePermission } from "./ApiKeyCheck.ts"
 export {
-  defaultSettings,
   type EmbeddedEvents,
   type EmbeddedEventsOptions,
   type EmbeddedServiceError,

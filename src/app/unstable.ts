@@ -26,16 +26,14 @@ export { Invitations } from "../identity/invitations/Invitations.ts"
 export type * from "../identity/invitations/InvitationsRepo.ts"
 export type * from "../identity/members/Members.ts"
 export { Members } from "../identity/members/Members.ts"
-export type * from "../identity/Principal.ts"
+export type { Membership, Role, Session } from "../identity/Principal.ts"
 export { Sessions } from "../identity/sign-in/Sessions.ts"
 export type * from "../identity/sign-in/SignIn.ts"
 export type * from "../identity/sign-in/SignInRepo.ts"
 export { Inbound, type Received } from "../inbound/Inbound.ts"
 export type * from "../inbound/Receipt.ts"
 export { Receipts } from "../inbound/Receipts.ts"
-export type * from "../payments/Accounts.ts"
-export { Accounts } from "../payments/Accounts.ts"
-export type * from "../payments/AccountsRepo.ts"
+export type { AccountRow, NewLink, Reported } from "../payments/AccountsRepo.ts"
 export type * from "../payments/checkout-pages/CheckoutPages.ts"
 export { CheckoutPages } from "../payments/checkout-pages/CheckoutPages.ts"
 export type * from "../payments/checkout-pages/CheckoutPagesRepo.ts"
@@ -44,14 +42,22 @@ export { AccountConnection, type LinkState } from "../payments/connecting/Accoun
 export type * from "../payments/connecting/Authorizations.ts"
 export type * from "../payments/connecting/Port.ts"
 export { AnotherPlatform } from "../payments/Platforms.ts"
-export type * from "../payments/ProviderCall.ts"
-export type * from "../payments/ProviderErrors.ts"
+export type {
+  ChangeObject,
+  CreateObject,
+  KeyFor,
+  ListLines,
+  ListObjects,
+  RetrieveObject,
+  WriteOptions
+} from "../payments/ProviderCall.ts"
 export { Mailer } from "../platform/kit/Mailer.ts"
 export { RateLimits } from "../platform/kit/RateLimit.ts"
 export type { ProviderCredentials, SettingsShape } from "../platform/settings/Settings.ts"
 export { type DatabaseOptions, databaseLayer, transaction } from "../platform/storage/Database.ts"
 export { migrate } from "../platform/storage/Migrations.ts"
 export { ServeError } from "../surface/http/WorkerHealth.ts"
+export { defaultSettings } from "./Embedding.ts"
 export {
   apiLayer,
   type DeliverySettings,

@@ -96,6 +96,16 @@ const declarations = `
   }
   console.log(lines.join("\\n"))`
 
+/** The names, types included, that a module's declarations export. */
+const namesIn = (declarations: string): ReadonlyArray<string> => {
+  const text = readFileSync(declarations, "utf8")
+  const all = (pattern: RegExp) => [...text.matchAll(pattern)].map(([, found = ""]) => found)
+  const listed = all(/^export (?:type )?\{([^}]*)\}/gm).flatMap((names) => names.match(/\w+(?=\s*(?:,|$))/g) ?? [])
+  const declared = all(/^export (?:declare )?(?:class|const|function|interface|type) (\w+)/gm)
+  const passedOn = all(/^export (?:type )?\* from "(.+)\.[jt]s"/gm)
+  return [...listed, ...declared, ...passedOn.flatMap((path) => namesIn(join(declarations, "..", `${path}.d.ts`)))]
+}
+
 describe("the package", () => {
   let directory = ""
   let project = ""
@@ -247,6 +257,18 @@ describe("the package", () => {
       console.log("products" in Api.groups, typeof RateLimitExceeded, typeof makeClient)`
     const { stdout } = await run(process.execPath, ["--input-type=module", "-e", script], { cwd: project })
     expect(stdout.trim()).toBe("true function function")
+  })
+
+  it("has two entries for embedding teams, which share no name: the one that stays, and the unstable one", async () => {
+    const dist = join(project, "node_modules", manifest.name, "dist/app")
+    const [stable, unstable] = [namesIn(join(dist, "index.d.ts")), namesIn(join(dist, "unstable.d.ts"))]
+    expect(stable).toEqual(expect.arrayContaining(["Accounts", "LinkedBy", "embeddedServiceLayer"]))
+    expect(unstable.filter((name) => stable.includes(name))).toEqual([])
+    const script = `console.log(Object.keys(await import("connected-payments/unstable")).join())`
+    const { stdout } = await run(process.execPath, ["--input-type=module", "-e", script], { cwd: project })
+    const values = stdout.trim().split(",")
+    expect(values).toEqual(expect.arrayContaining(["Retention", "servicesLayer"]))
+    expect(values.filter((name) => !unstable.includes(name))).toEqual([])
   })
 
   it("can be bundled: what clients and consumers import whole, the service with its packages left out", async () => {

@@ -2,7 +2,7 @@ import { hash } from "node:crypto"
 import { HttpServerResponse, OpenApi } from "@effect/platform"
 import { SqlClient } from "@effect/sql"
 import type { ToolAnnotations } from "@modelcontextprotocol/sdk/types.js"
-import { Context, Effect, Option, Predicate, Schema, SchemaAST, Struct } from "effect"
+import { Context, Effect, Option, Predicate, Schema, SchemaAST, String as Str, Struct } from "effect"
 import { Principal, type PrincipalShape } from "../../identity/Principal.ts"
 import { Accounts } from "../../payments/Accounts.ts"
 import { unsupportedOperations } from "../../payments/OwnProvider.ts"
@@ -347,17 +347,33 @@ const optionsOf = (tools: OperationTools): ReadonlyArray<OperationToolOptions> =
   return "name" in tools ? [tools] : tools
 }
 
-/** Creates the tools of a group's operations, as far as the provider supports them, with the services that any of them needs except its caller. */
+/** The tools of a group's reads of the provider, by what they read: `list_disputes`, `get_dispute`, `get_balance`. */
+const toolsOfReads = (group: string): Readonly<Record<string, string>> => {
+  const objects = Str.camelToSnake(group)
+  const usual: Readonly<Record<string, string>> = { list: `list_${objects}`, get: `get_${objects.replace(/s$/, "")}` }
+  return Object.fromEntries(
+    operations
+      .filter((read) => read.group === group && read.method === "GET" && read.path.includes("/provider/"))
+      .map(({ name }) => [name, usual[name] ?? `get_${Str.camelToSnake(name)}`])
+  )
+}
+
+/**
+ * Creates the tools of a group's operations, as far as the provider supports them, with the services that any of them needs
+ * except its caller. Reads of the provider are tools also if they are not named.
+ */
 export const operationTools = <Operations extends Readonly<Record<string, Operation>>, E, R>(
   { identifier }: { readonly identifier: string },
   handlers: Effect.Effect<Operations, E, R>,
-  tools: { readonly [Name in keyof Operations]?: OperationTools }
+  tools?: { readonly [Name in keyof Operations]?: OperationTools }
 ) =>
   Effect.zipWith(makeOperationTool, handlers, ({ tool, unsupported }, operations) =>
-    Object.entries<OperationTools | undefined>(tools).flatMap(([name, given = []]) => {
-      const run = operations[name]
-      return run === undefined || unsupported.has(`${identifier}.${name}`)
-        ? []
-        : optionsOf(given).map((options) => tool(identifier, name, run, options))
-    })
+    Object.entries<OperationTools | undefined>({ ...toolsOfReads(identifier), ...tools }).flatMap(
+      ([name, given = []]) => {
+        const run = operations[name]
+        return run === undefined || unsupported.has(`${identifier}.${name}`)
+          ? []
+          : optionsOf(given).map((options) => tool(identifier, name, run, options))
+      }
+    )
   )

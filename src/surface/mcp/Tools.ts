@@ -226,8 +226,6 @@ const whenAsked = "Only do this when asked."
 
 const paymentTools = [
   operationTools(ProductsApi, productsHandlers, {
-    list: "list_products",
-    get: "get_product",
     create: { name: "create_product", advice: smallestUnit, repeats: "derived" },
     update: {
       name: "update_product",
@@ -237,13 +235,10 @@ const paymentTools = [
     }
   }),
   operationTools(PricesApi, pricesHandlers, {
-    list: "list_prices",
-    get: "get_price",
     create: { name: "create_price", advice: smallestUnit, repeats: "derived" },
     update: { name: "update_price", destructive: true, idempotent: true }
   }),
   operationTools(CheckoutSessionsApi, checkoutSessionsHandlers, {
-    list: "list_checkout_sessions",
     get: {
       name: "get_checkout_session",
       advice: "It is paid only if `status` is `complete` and `payment_status` is `paid`."
@@ -266,8 +261,6 @@ const paymentTools = [
     }
   }),
   operationTools(PaymentLinksApi, paymentLinksHandlers, {
-    list: "list_payment_links",
-    get: "get_payment_link",
     lineItems: "list_payment_link_line_items",
     create: {
       name: "create_payment_link",
@@ -277,8 +270,6 @@ const paymentTools = [
     update: { name: "update_payment_link", destructive: true, idempotent: true }
   }),
   operationTools(CheckoutPagesApi, checkoutPagesHandlers, {
-    list: "list_checkout_pages",
-    get: "get_checkout_page",
     create: {
       name: "create_checkout_page",
       advice:
@@ -300,20 +291,13 @@ const paymentTools = [
     }
   }),
   operationTools(PromotionCodesApi, promotionCodesHandlers, {
-    list: "list_promotion_codes",
-    get: "get_promotion_code",
     create: { name: "create_promotion_code", repeats: "derived" },
     update: { name: "update_promotion_code", destructive: true, idempotent: true }
   }),
-  operationTools(PaymentIntentsApi, paymentIntentsHandlers, {
-    list: "list_payment_intents",
-    get: "get_payment_intent"
-  }),
+  operationTools(PaymentIntentsApi, paymentIntentsHandlers),
   operationTools(SearchApi, searchHandlers, { payments: { name: "search_payments", reads: true } }),
-  operationTools(ChargesApi, chargesHandlers, { list: "list_charges", get: "get_charge" }),
+  operationTools(ChargesApi, chargesHandlers),
   operationTools(RefundsApi, refundsHandlers, {
-    list: "list_refunds",
-    get: "get_refund",
     create: {
       name: "create_refund",
       advice: `${whenAsked} It gives money back and can't be undone. ${smallestUnit}`,
@@ -321,11 +305,9 @@ const paymentTools = [
       repeats: "derived"
     }
   }),
-  operationTools(DisputesApi, disputesHandlers, { list: "list_disputes", get: "get_dispute" }),
-  operationTools(CustomersApi, customersHandlers, { list: "list_customers", get: "get_customer" }),
+  operationTools(DisputesApi, disputesHandlers),
+  operationTools(CustomersApi, customersHandlers),
   operationTools(SubscriptionsApi, subscriptionsHandlers, {
-    list: "list_subscriptions",
-    get: "get_subscription",
     update: { name: "update_subscription", advice: whenAsked, destructive: true, idempotent: true },
     cancel: {
       name: "cancel_subscription",
@@ -336,13 +318,9 @@ const paymentTools = [
       idempotent: true
     }
   }),
-  operationTools(AccountApi, accountHandlers, {
-    get: "get_account",
-    balance: "get_balance",
-    payoutSettings: "get_payout_settings"
-  }),
-  operationTools(BalanceTransactionsApi, balanceTransactionsHandlers, { list: "list_balance_transactions" }),
-  operationTools(PayoutsApi, payoutsHandlers, { list: "list_payouts", get: "get_payout" })
+  operationTools(AccountApi, accountHandlers),
+  operationTools(BalanceTransactionsApi, balanceTransactionsHandlers),
+  operationTools(PayoutsApi, payoutsHandlers)
 ]
 
 export type Tools = ReadonlyMap<string, Tool>
