@@ -105,7 +105,7 @@ export interface SignatureInput {
   readonly eventId: string
   /** Time of the attempt, in whole Unix seconds. */
   readonly timestamp: number
-  /** The body exactly as it is sent; a string stands for its UTF-8 bytes. */
+  /** The body exactly as it is sent; a string means its UTF-8 bytes. */
   readonly body: string | Uint8Array
   /** The secrets bound to the delivery, newest first: one, or two within 24 hours of a rotation. */
   readonly secrets: Arr.NonEmptyReadonlyArray<Redacted.Redacted<string>>

@@ -207,10 +207,10 @@ const query = (
       const v4 = yield* Effect.fork(Effect.either(ask(hostname, 4, () => resolver.resolve4(hostname))))
       const first = yield* Effect.raceFirst(Fiber.join(v6), Fiber.join(v4))
       // A server may not answer for one family: the other's addresses, all of them checked, are enough
-      const patience = Either.isRight(first) && first.right.length > 0 ? otherFamilyWithin : Duration.infinity
+      const within = Either.isRight(first) && first.right.length > 0 ? otherFamilyWithin : Duration.infinity
       const answer = (fiber: typeof v4) =>
         Effect.timeoutTo(Fiber.join(fiber), {
-          duration: patience,
+          duration: within,
           onSuccess: (either) => either,
           onTimeout: () => Either.left(new DestinationUnresolvable({ hostname, cause: "timed out" }))
         })

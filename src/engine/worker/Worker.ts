@@ -14,7 +14,7 @@ import { fewAtOnce } from "../transport/Connections.ts"
 import { Transport } from "../transport/Transport.ts"
 import { type Endpoint, Endpoints, gatherMillis, maxClaim, momentMillis, type WorkerOptions } from "./Endpoints.ts"
 import { Recording } from "./Recording.ts"
-import { LoopHealth, patience, WorkerLife, type WorkerState } from "./WorkerLife.ts"
+import { LoopHealth, stuckAfterMillis, WorkerLife, type WorkerState } from "./WorkerLife.ts"
 
 /**
  * How often a claim starts from the beginning of the queue, in milliseconds. That finds rows stored by a transaction that
@@ -108,7 +108,7 @@ export class Worker implements Recipient {
   #idleRounds = 0
   #passedOnAt = Number.NEGATIVE_INFINITY
   /** Raised when there may be something to claim beside the order of time. */
-  readonly #newsBeside = new Signal()
+  readonly #workBeside = new Signal()
   /** The earliest time of the next claim for slow endpoints, by `performance.now()`. */
   #slowNotBefore = 0
   #isStopping = false
@@ -169,11 +169,11 @@ export class Worker implements Recipient {
     if (this.#toEnd > 0 || (full && found === 0)) yield* this.#enough.wait(gatherMillis)
   })
 
-  /** Claims beside the order of time once there is news, and pauses: half of the time, while the worker is behind. */
+  /** Claims beside the order of time once there may be something to claim, and pauses: half of the time, while the worker is behind. */
   readonly claimBesideRound: Effect.Effect<void> = Effect.gen(this, function* () {
     const health = this.#health.claimsBeside
     health.rest("has nothing to claim beside the others")
-    yield* this.#newsBeside.wait()
+    yield* this.#workBeside.wait()
     yield* this.recording.caughtUp(health)
     const isUrgent = this.#behind || this.#parts.endpoints.hasBusyApart
     const rest = isUrgent ? 0 : this.#slowNotBefore - performance.now()
@@ -206,7 +206,7 @@ export class Worker implements Recipient {
   readonly #waitForRoom = Effect.gen(this, function* () {
     const { options, wakeUp } = this.#parts
     this.#behind = true
-    this.#newsBeside.raise()
+    this.#workBeside.raise()
     this.#waitsForRoom = true
     if (performance.now() - this.#passedOnAt >= momentMillis) {
       this.#passedOnAt = performance.now()
@@ -275,7 +275,7 @@ export class Worker implements Recipient {
     this.#toEnd = Math.max(0, full ? Math.min(maxClaim, options.concurrency) / 2 - this.room : Math.floor(ahead / 2))
     this.#enough.reset()
     if (capped.some((endpoint) => endpoint.held < endpoints.capOf(endpoint))) this.#signal.raise()
-    if (full || endpoints.hasApart) this.#newsBeside.raise()
+    if (full || endpoints.hasApart) this.#workBeside.raise()
     const rests = found === 0 && this.#held === 0
     this.#idleRounds = rests ? Math.min(this.#idleRounds + 1, maxIdleFactor - 1) : 0
     const poll = Duration.toMillis(options.pollInterval) * (1 + this.#idleRounds)
@@ -294,7 +294,7 @@ export class Worker implements Recipient {
     const withSlow = claimedAt >= this.#slowNotBefore
     const askedFor = endpoints.askFor(claimedAt, withSlow)
     // The turn of the slow ones comes
-    if (!withSlow || this.#behind) this.#newsBeside.raise()
+    if (!withSlow || this.#behind) this.#workBeside.raise()
     const look = this.#behind ? "newest" : "asked"
     // First attempts get as many places again as there are, since they need none that is free
     const room = this.#behind ? Math.max(0, attempts.room + options.concurrency) : 0
@@ -308,7 +308,7 @@ export class Worker implements Recipient {
       Effect.flatMap((claim) => {
         if (withSlow) this.#slowNotBefore = performance.now() + momentMillis
         endpoints.noteAsked(askedFor, claim.askedFor)
-        if (claim.deliveries.length > 0) this.#newsBeside.raise()
+        if (claim.deliveries.length > 0) this.#workBeside.raise()
         return Effect.as(this.#begin(claim.deliveries, claimedAt), claim.deliveries.length)
       })
     )
@@ -389,7 +389,7 @@ export class Worker implements Recipient {
   }
 
   #onEnd(delivery: ClaimedDelivery, endpoint: Endpoint, exit: Exit.Exit<AttemptEnd>): void {
-    if (endpoint.from !== null) this.#newsBeside.raise()
+    if (endpoint.from !== null) this.#workBeside.raise()
     if (this.#parts.endpoints.leftOut) this.#signal.raise()
     this.#toEnd -= 1
     if (this.#toEnd <= 0) this.#enough.raise()
@@ -415,7 +415,7 @@ export class Worker implements Recipient {
 
   #onSlow(waiting: ReadonlyArray<ClaimedDelivery>): void {
     if (waiting.length > 0) this.#parts.runFork(this.#giveBack(waiting, Duration.zero))
-    this.#newsBeside.raise()
+    this.#workBeside.raise()
     this.#noteRoom()
   }
 
@@ -506,7 +506,7 @@ export class Worker implements Recipient {
     const { claims, claimsBeside, recording } = this.#health
     const stuck = [claims, recording, claimsBeside].find((health) => health.isStuck(now))
     if (stuck !== undefined) return { doing: `makes no progress: it ${stuck.doing}`, isStuck: true, isStopping }
-    return recording.isResting && this.#held > 0 && now > this.#heldMovedAt + this.leaseMillis + patience
+    return recording.isResting && this.#held > 0 && now > this.#heldMovedAt + this.leaseMillis + stuckAfterMillis
       ? { doing: "makes no progress: attempts do not end", isStuck: true, isStopping }
       : { doing: claims.doing, isStuck: false, isStopping }
   }

@@ -6,12 +6,12 @@ import { service } from "../../platform/kit/Service.ts"
  * How long a bounded step of a loop may take, in milliseconds: two statements, each with its wait for a connection.
  * Longer than their own time limits together, so that a slow database is never taken for a stuck loop.
  */
-export const patience = 60_000
+export const stuckAfterMillis = 60_000
 
 /** The health of a worker's loop: what it is doing, and by when it must make progress. */
 export class LoopHealth {
   #doing: string
-  #goesOnBy = performance.now() + patience
+  #nextStepBy = performance.now() + stuckAfterMillis
 
   constructor(doing: string) {
     this.#doing = doing
@@ -25,22 +25,22 @@ export class LoopHealth {
   /** Begins a bounded step, or a wait of `millis`. */
   begin(doing: string, millis = 0): void {
     this.#doing = doing
-    this.#goesOnBy = performance.now() + millis + patience
+    this.#nextStepBy = performance.now() + millis + stuckAfterMillis
   }
 
   /** Begins a wait of any length, for something to do. */
   rest(doing: string): void {
     this.#doing = doing
-    this.#goesOnBy = Number.POSITIVE_INFINITY
+    this.#nextStepBy = Number.POSITIVE_INFINITY
   }
 
   get isResting(): boolean {
-    return this.#goesOnBy === Number.POSITIVE_INFINITY
+    return this.#nextStepBy === Number.POSITIVE_INFINITY
   }
 
   /** Whether the loop should have made progress before `now`, by `performance.now()`. */
   isStuck(now: number): boolean {
-    return now > this.#goesOnBy
+    return now > this.#nextStepBy
   }
 }
 

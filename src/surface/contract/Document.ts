@@ -5,6 +5,14 @@ import { isApiPath } from "../../platform/kit/Request.ts"
 import type { Operation } from "./Operations.ts"
 import { definitions, resourceOf } from "./ProviderResources.ts"
 
+/**
+ * What Effect's generator can't carry is completed here, from the declarations alone; no rule knows a field. It takes schemas
+ * and texts of groups and endpoints, but neither an operation's credentials and permission, nor headers of answers, nor the
+ * codes that an error's classes share; it lists its own error of decoding, which answers in the form of all errors; it leaves
+ * a field undescribed if its schema is a component; and it knows nothing of an answer that is passed through unchecked, as the
+ * provider's objects are (`ProviderResources`).
+ */
+
 interface MutableJson {
   [key: string]: unknown
 }
@@ -140,7 +148,7 @@ const describeResource = (operation: Operation, described: MutableJson): void =>
 const isPrimitive = ({ description, enum: values, type }: Json): boolean =>
   type !== undefined && type !== "object" && description === undefined && values === undefined
 
-/** What a schema says of its values, or else what its component, or its only alternative to null, says. */
+/** The description of a schema's values, or else that of its component, or of its only alternative to null. */
 const descriptionOf = (schema: unknown, schemas: Json): unknown => {
   const { $ref, anyOf, description } = recordIn(schema)
   if (description !== undefined) return description
