@@ -30,4 +30,4 @@ export const deliveriesHandlers = handlersOf(
   })
 )
 
-export const deliveriesHttp = serve(DeliveriesApi, deliveriesHandlers)
+export const deliveriesHttp = serve(deliveriesHandlers)

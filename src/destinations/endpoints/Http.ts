@@ -38,4 +38,4 @@ export const endpointsHandlers = handlersOf(
   })
 )
 
-export const endpointsHttp = serve(EndpointsApi, endpointsHandlers)
+export const endpointsHttp = serve(endpointsHandlers)

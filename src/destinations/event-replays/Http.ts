@@ -26,4 +26,4 @@ export const eventReplaysHandlers = handlersOf(
   })
 )
 
-export const eventReplaysHttp = serve(EventReplaysApi, eventReplaysHandlers)
+export const eventReplaysHttp = serve(eventReplaysHandlers)

@@ -9,4 +9,4 @@ export const eventTriggersHandlers = handlersOf(EventTriggersApi, EventTriggers,
     Effect.flatMap(Principal, (principal) => trigger(principal, headers["idempotency-key"], payload.type))
 }))
 
-export const eventTriggersHttp = serve(EventTriggersApi, eventTriggersHandlers)
+export const eventTriggersHttp = serve(eventTriggersHandlers)

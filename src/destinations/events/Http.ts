@@ -9,4 +9,4 @@ export const eventsHandlers = handlersOf(EventsApi, Events, (events) => ({
   get: ({ path }) => Effect.flatMap(Principal, (principal) => events.get(principal, path.id))
 }))
 
-export const eventsHttp = serve(EventsApi, eventsHandlers)
+export const eventsHttp = serve(eventsHandlers)

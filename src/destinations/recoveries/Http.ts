@@ -22,4 +22,4 @@ export const recoveriesHandlers = handlersOf(
   })
 )
 
-export const recoveriesHttp = serve(RecoveriesApi, recoveriesHandlers)
+export const recoveriesHttp = serve(recoveriesHandlers)

@@ -8,4 +8,4 @@ export const statisticsHandlers = handlersOf(StatisticsApi, Statistics, (counts)
   get: ({ urlParams }) => Effect.flatMap(Principal, (principal) => counts.read(principal, urlParams.days ?? 30))
 }))
 
-export const statisticsHttp = serve(StatisticsApi, statisticsHandlers)
+export const statisticsHttp = serve(statisticsHandlers)

@@ -33,6 +33,12 @@ type ContextOf<Made> = {
     : never
 }[keyof Made]
 
+/** A group of the API with the handlers of its operations. */
+export interface HandledGroup<Group, Made, E, R> {
+  readonly group: Group
+  readonly handlers: Effect.Effect<Made, E, R>
+}
+
 export const handlersOf = <
   Group extends HttpApiGroup.HttpApiGroup.Any,
   const Made extends Handlers<Group>,
@@ -40,10 +46,10 @@ export const handlersOf = <
   E,
   R
 >(
-  _group: Group,
+  group: Group,
   services: Effect.Effect<Services, E, R>,
   operations: (services: Services) => Made
-): Effect.Effect<Made, E, R> => Effect.map(services, operations)
+): HandledGroup<Group, Made, E, R> => ({ group, handlers: Effect.map(services, operations) })
 
 /** A served group. It needs the services of its operations, except those of the router and the group's middleware. */
 type Served<Group extends HttpApiGroup.HttpApiGroup.Any, Made, E, R> = Layer.Layer<
@@ -62,7 +68,7 @@ type Served<Group extends HttpApiGroup.HttpApiGroup.Any, Made, E, R> = Layer.Lay
   >
 >
 
-type AnyEndpoint = HttpApiEndpoint.HttpApiEndpoint<string, HttpMethod.HttpMethod>
+type AnyGroup = HttpApiGroup.HttpApiGroup<string, HttpApiEndpoint.HttpApiEndpoint<string, HttpMethod.HttpMethod>>
 
 /** The answer of an operation that declares none, without the one that is stored for agents, unless that is a refusal. */
 const withoutBody = <A>(answer: A) =>
@@ -71,20 +77,19 @@ const withoutBody = <A>(answer: A) =>
     : answer
 
 export function serve<Group extends HttpApiGroup.HttpApiGroup.Any, Made extends Handlers<Group>, E, R>(
-  group: Group,
-  make: Effect.Effect<Made, E, R>
+  handled: HandledGroup<Group, Made, E, R>
 ): Served<Group, Made, E, R>
-export function serve<E, R>(
-  group: HttpApiGroup.HttpApiGroup<string, AnyEndpoint>,
-  make: Effect.Effect<Readonly<Record<string, OperationHandler<typeof group, string, never>>>, E, R>
-) {
-  return HttpApiBuilder.group(BaseApi.add(group), group.identifier, (handlers) =>
-    Effect.map(make, (operations) => {
-      const all = Object.entries(operations).reduce((served, [name, run]) => {
+export function serve<E, R>({
+  group,
+  handlers
+}: HandledGroup<AnyGroup, Readonly<Record<string, OperationHandler<AnyGroup, string, never>>>, E, R>) {
+  return HttpApiBuilder.group(BaseApi.add(group), group.identifier, (served) =>
+    Effect.map(handlers, (operations) => {
+      const all = Object.entries(operations).reduce((before, [name, run]) => {
         const { successSchema } = group.endpoints[name] ?? {}
         const answersNothing = successSchema !== undefined && SchemaAST.isVoidKeyword(successSchema.ast)
-        return served.handle(name, answersNothing ? (request) => Effect.map(run(request), withoutBody) : run)
-      }, handlers)
+        return before.handle(name, answersNothing ? (request) => Effect.map(run(request), withoutBody) : run)
+      }, served)
       // By their type, the operations are the whole group's
       return all as HttpApiBuilder.Handlers<BaseError, never, never>
     })
@@ -102,4 +107,4 @@ export const serving = <
   group: Group,
   services: Effect.Effect<Services, E, R>,
   operations: (services: Services) => Made
-): Served<Group, Made, E, R> => serve(group, handlersOf(group, services, operations))
+): Served<Group, Made, E, R> => serve(handlersOf(group, services, operations))

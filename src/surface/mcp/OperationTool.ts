@@ -9,6 +9,7 @@ import { unsupportedOperations } from "../../payments/OwnProvider.ts"
 import { Provider } from "../../payments/Provider.ts"
 import { type ApiError, isApiError } from "../../platform/errors/Errors.ts"
 import { KeyedHash } from "../../platform/kit/crypto/KeyedHash.ts"
+import type { HandledGroup } from "../../platform/kit/Handlers.ts"
 import { canonical, Idempotency } from "../../platform/kit/Idempotency.ts"
 import { IdempotencyKey, optional } from "../../platform/kit/Request.ts"
 import { operations } from "../contract/Api.ts"
@@ -363,8 +364,7 @@ const toolsOfReads = (group: string): Readonly<Record<string, string>> => {
  * except its caller. Reads of the provider are tools also if they are not named.
  */
 export const operationTools = <Operations extends Readonly<Record<string, Operation>>, E, R>(
-  { identifier }: { readonly identifier: string },
-  handlers: Effect.Effect<Operations, E, R>,
+  { group: { identifier }, handlers }: HandledGroup<{ readonly identifier: string }, Operations, E, R>,
   tools?: { readonly [Name in keyof Operations]?: OperationTools }
 ) =>
   Effect.zipWith(makeOperationTool, handlers, ({ tool, unsupported }, operations) =>

@@ -1,30 +1,19 @@
 import { Effect, Schema } from "effect"
-import { DeliveriesApi } from "../../destinations/deliveries/Api.ts"
 import { deliveriesHandlers } from "../../destinations/deliveries/Http.ts"
-import { EndpointList, EndpointsApi } from "../../destinations/endpoints/Api.ts"
+import { EndpointList } from "../../destinations/endpoints/Api.ts"
 import { Endpoints } from "../../destinations/endpoints/Endpoints.ts"
 import { endpointsHandlers } from "../../destinations/endpoints/Http.ts"
-import { EventReplaysApi } from "../../destinations/event-replays/Api.ts"
 import { eventReplaysHandlers } from "../../destinations/event-replays/Http.ts"
-import { EventTriggersApi } from "../../destinations/event-triggers/Api.ts"
 import { eventTriggersHandlers } from "../../destinations/event-triggers/Http.ts"
-import { EventsApi } from "../../destinations/events/Api.ts"
 import { eventsHandlers } from "../../destinations/events/Http.ts"
-import { RecoveriesApi } from "../../destinations/recoveries/Api.ts"
 import { recoveriesHandlers } from "../../destinations/recoveries/Http.ts"
-import { StatisticsApi } from "../../destinations/statistics/Api.ts"
 import { statisticsHandlers } from "../../destinations/statistics/Http.ts"
 import { eventTypes } from "../../events/Catalog.ts"
 import { Deleted } from "../../identity/KeyedWrite.ts"
-import { AccountApi, BalanceTransactionsApi, PayoutsApi } from "../../payments/account/Api.ts"
 import { accountHandlers, balanceTransactionsHandlers, payoutsHandlers } from "../../payments/account/Http.ts"
-import { CheckoutPagesApi } from "../../payments/checkout-pages/Api.ts"
 import { checkoutPagesHandlers } from "../../payments/checkout-pages/Http.ts"
-import { CheckoutSessionsApi } from "../../payments/checkout-sessions/Api.ts"
 import { checkoutSessionsHandlers } from "../../payments/checkout-sessions/Http.ts"
-import { PaymentLinksApi } from "../../payments/payment-links/Api.ts"
 import { paymentLinksHandlers } from "../../payments/payment-links/Http.ts"
-import { ChargesApi, CustomersApi, DisputesApi, PaymentIntentsApi, RefundsApi } from "../../payments/payments/Api.ts"
 import {
   chargesHandlers,
   customersHandlers,
@@ -32,15 +21,10 @@ import {
   paymentIntentsHandlers,
   refundsHandlers
 } from "../../payments/payments/Http.ts"
-import { PricesApi } from "../../payments/prices/Api.ts"
 import { pricesHandlers } from "../../payments/prices/Http.ts"
-import { ProductsApi } from "../../payments/products/Api.ts"
 import { productsHandlers } from "../../payments/products/Http.ts"
-import { PromotionCodesApi } from "../../payments/promotion-codes/Api.ts"
 import { promotionCodesHandlers } from "../../payments/promotion-codes/Http.ts"
-import { SearchApi } from "../../payments/search/Api.ts"
 import { searchHandlers } from "../../payments/search/Http.ts"
-import { SubscriptionsApi } from "../../payments/subscriptions/Api.ts"
 import { subscriptionsHandlers } from "../../payments/subscriptions/Http.ts"
 import { strict } from "../../platform/kit/Request.ts"
 import { operationTools } from "./OperationTool.ts"
@@ -78,7 +62,7 @@ const makeEndpointLists = Effect.map(Endpoints, (endpoints) => [
 
 const webhookTools = [
   makeEndpointLists,
-  operationTools(EndpointsApi, endpointsHandlers, {
+  operationTools(endpointsHandlers, {
     create: {
       name: "create_webhook_endpoint",
       description:
@@ -136,7 +120,7 @@ const webhookTools = [
       destructive: true
     }
   }),
-  operationTools(DeliveriesApi, deliveriesHandlers, {
+  operationTools(deliveriesHandlers, {
     list: {
       ...endpoint,
       name: "list_webhook_deliveries",
@@ -157,7 +141,7 @@ const webhookTools = [
         "Queues it for one more attempt at once: up to 12 attempts in all, within 72 hours of its creation. Find out first why it failed (get_webhook_delivery), and check the result afterwards."
     }
   }),
-  operationTools(StatisticsApi, statisticsHandlers, {
+  operationTools(statisticsHandlers, {
     get: {
       name: "get_webhook_statistics",
       openWorld: false,
@@ -165,14 +149,14 @@ const webhookTools = [
         "For each day: payments with their amounts, and deliveries by state, of the organization and of each endpoint. Exact counts, unlike those of a page of a list; without synthetic tests. Kept for 90 days."
     }
   }),
-  operationTools(EventTriggersApi, eventTriggersHandlers, {
+  operationTools(eventTriggersHandlers, {
     create: {
       name: "trigger_webhook_event",
       description:
         "Only in the sandbox: the local provider does what causes it, or, with a real provider, a synthetic event goes to everybody who listens to the stream of events. It proves nothing about any payment."
     }
   }),
-  operationTools(RecoveriesApi, recoveriesHandlers, {
+  operationTools(recoveriesHandlers, {
     start: {
       ...sends,
       name: "recover_webhook_endpoint",
@@ -186,7 +170,7 @@ const webhookTools = [
         "Each says how many deliveries had failed, how many were queued again or could not be, and whether it is finished."
     }
   }),
-  operationTools(EventsApi, eventsHandlers, {
+  operationTools(eventsHandlers, {
     list: {
       name: "list_webhook_events",
       openWorld: false,
@@ -195,7 +179,7 @@ const webhookTools = [
     },
     get: { name: "get_webhook_event", idName: "eventId", openWorld: false }
   }),
-  operationTools(EventReplaysApi, eventReplaysHandlers, {
+  operationTools(eventReplaysHandlers, {
     start: {
       ...sends,
       name: "replay_webhook_events",
@@ -225,7 +209,7 @@ const smallestUnit = "Amounts are whole numbers of the currency's smallest unit:
 const whenAsked = "Only do this when asked."
 
 const paymentTools = [
-  operationTools(ProductsApi, productsHandlers, {
+  operationTools(productsHandlers, {
     create: { name: "create_product", advice: smallestUnit, repeats: "derived" },
     update: {
       name: "update_product",
@@ -234,11 +218,11 @@ const paymentTools = [
       destructive: true
     }
   }),
-  operationTools(PricesApi, pricesHandlers, {
+  operationTools(pricesHandlers, {
     create: { name: "create_price", advice: smallestUnit, repeats: "derived" },
     update: { name: "update_price", destructive: true, idempotent: true }
   }),
-  operationTools(CheckoutSessionsApi, checkoutSessionsHandlers, {
+  operationTools(checkoutSessionsHandlers, {
     get: {
       name: "get_checkout_session",
       advice: "It is paid only if `status` is `complete` and `payment_status` is `paid`."
@@ -260,7 +244,7 @@ const paymentTools = [
       idempotent: true
     }
   }),
-  operationTools(PaymentLinksApi, paymentLinksHandlers, {
+  operationTools(paymentLinksHandlers, {
     lineItems: "list_payment_link_line_items",
     create: {
       name: "create_payment_link",
@@ -269,7 +253,7 @@ const paymentTools = [
     },
     update: { name: "update_payment_link", destructive: true, idempotent: true }
   }),
-  operationTools(CheckoutPagesApi, checkoutPagesHandlers, {
+  operationTools(checkoutPagesHandlers, {
     create: {
       name: "create_checkout_page",
       advice:
@@ -290,14 +274,14 @@ const paymentTools = [
       idempotent: true
     }
   }),
-  operationTools(PromotionCodesApi, promotionCodesHandlers, {
+  operationTools(promotionCodesHandlers, {
     create: { name: "create_promotion_code", repeats: "derived" },
     update: { name: "update_promotion_code", destructive: true, idempotent: true }
   }),
-  operationTools(PaymentIntentsApi, paymentIntentsHandlers),
-  operationTools(SearchApi, searchHandlers, { payments: { name: "search_payments", reads: true } }),
-  operationTools(ChargesApi, chargesHandlers),
-  operationTools(RefundsApi, refundsHandlers, {
+  operationTools(paymentIntentsHandlers),
+  operationTools(searchHandlers, { payments: { name: "search_payments", reads: true } }),
+  operationTools(chargesHandlers),
+  operationTools(refundsHandlers, {
     create: {
       name: "create_refund",
       advice: `${whenAsked} It gives money back and can't be undone. ${smallestUnit}`,
@@ -305,9 +289,9 @@ const paymentTools = [
       repeats: "derived"
     }
   }),
-  operationTools(DisputesApi, disputesHandlers),
-  operationTools(CustomersApi, customersHandlers),
-  operationTools(SubscriptionsApi, subscriptionsHandlers, {
+  operationTools(disputesHandlers),
+  operationTools(customersHandlers),
+  operationTools(subscriptionsHandlers, {
     update: { name: "update_subscription", advice: whenAsked, destructive: true, idempotent: true },
     cancel: {
       name: "cancel_subscription",
@@ -318,9 +302,9 @@ const paymentTools = [
       idempotent: true
     }
   }),
-  operationTools(AccountApi, accountHandlers),
-  operationTools(BalanceTransactionsApi, balanceTransactionsHandlers),
-  operationTools(PayoutsApi, payoutsHandlers)
+  operationTools(accountHandlers),
+  operationTools(balanceTransactionsHandlers),
+  operationTools(payoutsHandlers)
 ]
 
 export type Tools = ReadonlyMap<string, Tool>
