@@ -6,7 +6,7 @@ import {
   isLoopbackAddress,
   loopbackToo,
   maxDestinationUrlLength,
-  parseDestinationUrl,
+  parseDestination,
   publicAddressesOnly,
   type ResolvedAddress,
   resolveDestination
@@ -15,7 +15,7 @@ import { nameServer } from "../destinations/endpoints/DestinationNameServer.ts"
 import { describe, expect, it, layer } from "../harness/Tests.ts"
 
 const judge = (text: string, allowLocal: boolean): string =>
-  Either.match(parseDestinationUrl(text, { allowLocal }), { onLeft: ({ reason }) => reason, onRight: (url) => url })
+  Either.match(parseDestination(text, { allowLocal }), { onLeft: ({ reason }) => reason, onRight: ({ href }) => href })
 
 const accepted: ReadonlyArray<readonly [text: string, normalised: string]> = [
   ["https://example.com/hook", "https://example.com/hook"],
@@ -111,7 +111,7 @@ describe("a destination URL", () => {
 
   it("is refused with a message that does not repeat it", () => {
     for (const [, text] of refused) {
-      const message = Either.match(parseDestinationUrl(text, { allowLocal: false }), {
+      const message = Either.match(parseDestination(text, { allowLocal: false }), {
         onLeft: (refusal) => refusal.message,
         onRight: () => ""
       })
@@ -132,10 +132,10 @@ describe("a destination URL", () => {
     )
     fc.assert(
       fc.property(text, (given) => {
-        const result = parseDestinationUrl(given, { allowLocal: false })
+        const result = parseDestination(given, { allowLocal: false })
         if (Either.isLeft(result)) return
         // In a path, a colon and an at sign mean nothing
-        expect(result.right).toMatch(/^https:\/\/[^/:@?#]+\/[^?#]*$/)
+        expect(result.right.href).toMatch(/^https:\/\/[^/:@?#]+\/[^?#]*$/)
       })
     )
   })
@@ -193,9 +193,9 @@ networks.addSubnet("172.16.0.0", 12, "ipv4")
 
 describe("where private networks are open", () => {
   const inNetworks = (text: string, options: { readonly networks?: BlockList } = { networks }) =>
-    Either.match(parseDestinationUrl(text, { allowLocal: false, ...options }), {
+    Either.match(parseDestination(text, { allowLocal: false, ...options }), {
       onLeft: ({ reason }) => reason,
-      onRight: (url) => url
+      onRight: ({ href }) => href
     })
 
   it.each([

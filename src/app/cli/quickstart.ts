@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { access, chmod, mkdtemp, readFile, rm } from "node:fs/promises"
+import { chmod, mkdtemp, readFile, rm } from "node:fs/promises"
 import { createServer, type Server } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -71,12 +71,6 @@ interface LocalFile {
   readonly apiKey: string
 }
 
-const exists = (file: string) =>
-  access(file).then(
-    () => true,
-    () => false
-  )
-
 const startService = async (directory: string): Promise<LocalFile> => {
   begin("service started")
   const main = fileURLToPath(new URL("../main.ts", import.meta.url))
@@ -96,13 +90,11 @@ const startService = async (directory: string): Promise<LocalFile> => {
     log = (log + chunk.toString()).slice(-4000)
   })
   const file = join(directory, "local.json")
-  await until("the service's start", async () => {
-    if (started.exitCode !== null) {
-      return fail(`the service ended with code ${started.exitCode}\n${log}`)
-    }
-    return (await exists(file)) ? true : undefined
+  const written = await until("the service's start", () => {
+    if (started.exitCode !== null) return fail(`the service ended with code ${started.exitCode}\n${log}`)
+    return readFile(file, "utf8").catch(() => undefined)
   })
-  const local: LocalFile = JSON.parse(await readFile(file, "utf8"))
+  const local: LocalFile = JSON.parse(written)
   done(`${local.baseUrl}, on an embedded PostgreSQL and the provider emulator`)
   return local
 }

@@ -114,7 +114,10 @@ const rewrittenSilently = /[\s\\\p{Cc}]/u
 
 const emptyCredentials = /^[a-z]+:\/*[^/?#]*@/i
 
-/** Checks the URL of a destination and returns it parsed. `text` is what the integrator wrote, or the stored form. */
+/**
+ * Checks the URL of a destination and returns it parsed; its `href` is stored, shown and sent to (contract 5.2). `text` is
+ * what the integrator wrote, or the stored form. The name is not resolved: see `resolveDestination`.
+ */
 export const parseDestination = (text: string, options: DestinationOptions): Either.Either<URL, DestinationRefusal> => {
   if (text.length > maxDestinationUrlLength) return Either.left(refusal("too_long"))
   if (rewrittenSilently.test(text) || !URL.canParse(text)) return Either.left(refusal("malformed"))
@@ -124,15 +127,6 @@ export const parseDestination = (text: string, options: DestinationOptions): Eit
   const reason = refuseUrl(url, options)
   return reason === null ? Either.right(url) : Either.left(refusal(reason))
 }
-
-/**
- * Checks the URL of a destination and returns its normalised text, which is stored, shown and sent to (contract 5.2).
- * It does not resolve the name: see `resolveDestination`.
- */
-export const parseDestinationUrl = (
-  text: string,
-  options: DestinationOptions
-): Either.Either<string, DestinationRefusal> => Either.map(parseDestination(text, options), (url) => url.href)
 
 /** One address that a name resolves to. */
 export interface ResolvedAddress {

@@ -22,7 +22,7 @@ import { Exchange } from "./Exchange.ts"
  */
 
 export interface TransportRequest extends DestinationOptions {
-  /** The destination, as `parseDestinationUrl` gave it. */
+  /** The destination, in the form of `parseDestination`. */
   readonly url: string
   /** The exact text that was signed, sent as UTF-8. */
   readonly body: string
