@@ -107,32 +107,3 @@ export const route = <A, I>({ answers, method, params, path, run }: RouteDefinit
 
 /** Parameters of an operation that accepts only `expand`. An empty struct would accept anything. */
 export const noParams = Schema.Struct({ "": optional(Schema.Never) })
-
-interface Matched {
-  readonly route: Route
-  readonly ids: ReadonlyArray<string>
-}
-
-const idsOf = (pattern: ReadonlyArray<string>, segments: ReadonlyArray<string>): ReadonlyArray<string> | undefined => {
-  if (pattern.length !== segments.length) return undefined
-  const ids: Array<string> = []
-  for (const [index, part] of pattern.entries()) {
-    const segment = segments[index] ?? ""
-    if (part.startsWith(":") && segment !== "") ids.push(segment)
-    else if (part !== segment) return undefined
-  }
-  return ids
-}
-
-export const makeRouter = (
-  routes: ReadonlyArray<Route>
-): ((method: string, segments: ReadonlyArray<string>) => Matched | undefined) => {
-  const table = routes.map((route) => ({ route, pattern: route.path.split("/").slice(1) }))
-  return (method, segments) => {
-    for (const { pattern, route } of table) {
-      const ids = route.method === method ? idsOf(pattern, segments) : undefined
-      if (ids !== undefined) return { route, ids }
-    }
-    return undefined
-  }
-}

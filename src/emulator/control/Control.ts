@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { authenticate } from "../Authentication.ts"
 import type { EmulatorError } from "../EmulatorError.ts"
 import type { Notifier } from "../events/Notifier.ts"
-import { type HttpReply, type HttpRequest, jsonReply, segmentsOf } from "../Http.ts"
+import { type HttpReply, type HttpRequest, jsonReply, makeRouter } from "../Http.ts"
 import { accountInvalid, type ProviderError, refuse } from "../ProviderError.ts"
 import type { Service } from "../Service.ts"
 import { runTrigger } from "../triggers/Run.ts"
@@ -18,7 +18,7 @@ import {
   UpsellRequest
 } from "./ControlActions.ts"
 import { decodeInput, maybe } from "./ControlInput.ts"
-import { type Faults, faultKinds } from "./Faults.ts"
+import { faultKinds } from "./Faults.ts"
 
 const webhookBody = Schema.parseJson(
   Schema.Struct({
@@ -96,8 +96,9 @@ type Answer = Effect.Effect<object, ProviderError | EmulatorError>
  *   pending faults, `DELETE` removes them
  * - `GET /_emulator/events?account=`: lists events with their notification states
  */
-export const makeControl = (service: Service, notifier: Notifier, faults: Faults) => {
-  const operations: Readonly<Record<string, (request: HttpRequest) => Answer>> = {
+export const makeControl = (service: Service, notifier: Notifier) => {
+  const { faults } = service
+  const find = makeRouter<(request: HttpRequest, id: string) => Answer>({
     "POST /_emulator/webhook": ({ body }) =>
       Effect.flatMap(decodeInput(webhookBody, body), ({ api_version, entry = "snapshot", url }) =>
         Effect.as(
@@ -110,6 +111,8 @@ export const makeControl = (service: Service, notifier: Notifier, faults: Faults
         Effect.flatMap(({ id }) => ensureAccount(service, id)),
         Effect.map((id) => ({ id }))
       ),
+    "POST /_emulator/accounts/:id": ({ body }, id) =>
+      Effect.flatMap(decodeInput(accountChangeBody, body), (change) => changeAccount(service, id, change)),
     "POST /_emulator/renewals": ({ body }) =>
       Effect.flatMap(decodeInput(renewalBody, body), (order) => orderRenewal(service, order)),
     "POST /_emulator/upsells": ({ body }) =>
@@ -129,23 +132,16 @@ export const makeControl = (service: Service, notifier: Notifier, faults: Faults
         return { data: faults.pending() }
       }),
     "GET /_emulator/events": ({ query }) => listEvents(service, notifier, query)
-  }
+  })
 
-  const changeOf = (request: HttpRequest): Answer | undefined => {
-    const [, group, id, ...rest] = segmentsOf(request.path) ?? []
-    if (request.method !== "POST" || group !== "accounts" || id === undefined || rest.length > 0) return undefined
-    return Effect.flatMap(decodeInput(accountChangeBody, request.body), (change) => changeAccount(service, id, change))
-  }
-
-  const operationOf = (request: HttpRequest): Answer => {
-    const name = `${request.method} ${request.path}`
-    const operation = Object.hasOwn(operations, name) ? operations[name] : undefined
-    return operation?.(request) ?? changeOf(request) ?? unknownUrl(request)
+  const answer = (request: HttpRequest): Answer => {
+    const found = find(`${request.method} ${request.path}`)
+    return found?.value(request, found.ids[0] ?? "") ?? unknownUrl(request)
   }
 
   return (request: HttpRequest): Effect.Effect<HttpReply, ProviderError | EmulatorError> =>
     authenticate(request, service.secretKey).pipe(
-      Effect.zipRight(Effect.suspend(() => operationOf(request))),
+      Effect.zipRight(Effect.suspend(() => answer(request))),
       Effect.map((value) => jsonReply(200, JSON.stringify(value)))
     )
 }

@@ -4,17 +4,17 @@ import { type FormInput, parseForm } from "../api/Form.ts"
 import { newestFirst } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import { requestContext } from "../api/Route.ts"
+import { suffer } from "../control/Faults.ts"
 import type { EmulatorError } from "../EmulatorError.ts"
 import { type HttpReply, type HttpRequest, jsonReply } from "../Http.ts"
 import { newId, platformApplicationId } from "../Ids.ts"
-import type { ProviderError } from "../ProviderError.ts"
 import type { Account, Authorization } from "../Records.ts"
 import { makeAccount } from "../resources/connect/Accounts.ts"
 import { type Service, transactNow } from "../Service.ts"
 import type { Transaction } from "../store/Store.ts"
 import { deauthorize } from "../triggers/AccountTriggers.ts"
 import { consentPage } from "./OwnerPages.ts"
-import { htmlReply, messageReply, redirect } from "./PageLayout.ts"
+import { htmlReply, messageReply, type Page, redirect } from "./PageLayout.ts"
 
 const lifetime = 5 * 60
 
@@ -187,21 +187,22 @@ const endAccess = (service: Service, request: HttpRequest, input: FormInput) =>
 
 const operations = { token, deauthorize: endAccess } as const
 
-/** `/oauth/authorize` for an account's owner; `POST /oauth/token` and `/oauth/deauthorize` for the platform. */
-export const oauth =
-  (service: Service) =>
-  (request: HttpRequest, name: string): Effect.Effect<HttpReply, ProviderError | EmulatorError> => {
-    if (name === "authorize" && (request.method === "GET" || request.method === "POST")) {
-      return authorizePage(service, request)
-    }
-    if (request.method !== "POST" || (name !== "token" && name !== "deauthorize")) {
-      return Effect.succeed(refused(404, "invalid_request", "Unrecognized request URL."))
-    }
-    return authenticate(request, service.secretKey).pipe(
-      Effect.zipRight(parseForm(request.body)),
-      Effect.flatMap((input) => operations[name](service, request, input)),
-      Effect.catchTag("ProviderError", ({ message, status }) =>
-        Effect.succeed(refused(status, status === 401 ? "invalid_client" : "invalid_request", message))
-      )
-    )
+const operation = (service: Service, request: HttpRequest, name: string) => {
+  if (request.method !== "POST" || (name !== "token" && name !== "deauthorize")) {
+    return Effect.succeed(refused(404, "invalid_request", "Unrecognized request URL."))
   }
+  return authenticate(request, service.secretKey).pipe(
+    Effect.zipRight(parseForm(request.body)),
+    Effect.flatMap((input) => operations[name](service, request, input)),
+    Effect.catchTag("ProviderError", ({ message, status }) =>
+      Effect.succeed(refused(status, status === 401 ? "invalid_client" : "invalid_request", message))
+    )
+  )
+}
+
+/** `/oauth/authorize` for an account's owner; `POST /oauth/token` and `/oauth/deauthorize` for the platform. */
+export const oauth: Page = (service, request, name) => {
+  if (name !== "authorize") return suffer(service.faults.take(request), operation(service, request, name))
+  const { method } = request
+  return method === "GET" || method === "POST" ? authorizePage(service, request) : operation(service, request, name)
+}
