@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { type RequestContext, requestContext } from "../api/Route.ts"
+import { onAccount, type RequestContext } from "../api/Route.ts"
 import { type RenewalOrder, renewSubscription } from "../checkout/Renewal.ts"
 import type { EmulatorError } from "../EmulatorError.ts"
 import { isAccountId, newId } from "../Ids.ts"
@@ -35,10 +35,9 @@ export const happen = <A>(
   body: (context: RequestContext) => Effect.Effect<A, ProviderError>,
   notifiedIn?: ApiVersion
 ): Effect.Effect<A, ProviderError | EmulatorError> =>
-  transactNow(service.store, (transaction, now) => {
-    const known = account !== service.platformId && transaction.in(service.platformId).get("account", account)
-    return known ? body(requestContext(service, transaction, { account, now, notifiedIn })) : accountInvalid(account)
-  })
+  onAccount(service, { account, notifiedIn }, (context) =>
+    context.connected && context.platform.objects.get("account", account) ? body(context) : accountInvalid(account)
+  )
 
 export const AccountChange = Schema.Struct({
   /** The owner revokes the platform's access: from then on its calls get 403 `account_invalid`. */

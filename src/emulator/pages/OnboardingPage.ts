@@ -2,12 +2,11 @@ import { Effect, Schema } from "effect"
 import { connectedAccount } from "../Authentication.ts"
 import { parseForm } from "../api/Form.ts"
 import * as Params from "../api/Params.ts"
-import { type RequestContext, requestContext } from "../api/Route.ts"
+import { onAccount, type RequestContext } from "../api/Route.ts"
 import { changedAccount } from "../control/AccountChanges.ts"
 import type { HttpReply } from "../Http.ts"
 import { newUrlToken } from "../Ids.ts"
 import type { Account, OnboardingVisit } from "../Records.ts"
-import { transactNow } from "../Service.ts"
 import { maxBusinessName, onboardingPage } from "./OwnerPages.ts"
 import { htmlReply, messageReply, type Page, redirect } from "./PageLayout.ts"
 
@@ -66,10 +65,9 @@ const submit = (
   return back
 }
 
-export const accountLinkPage: Page = (service, _, accountId, token) =>
-  transactNow(service.store, (transaction, now) =>
+export const accountLinkPage: Page = (service, { id: requestId }, accountId, token) =>
+  onAccount(service, { account: accountId, requestId }, ({ now, platform: { objects: platform } }) =>
     Effect.sync(() => {
-      const platform = transaction.in(service.platformId)
       const link = platform.get("account_link", token)
       if (link === undefined || link.account !== accountId) return unknown
       if (link.opened || link.expires <= now || connectedAccount(platform, accountId) === undefined) {
@@ -88,13 +86,12 @@ export const accountLinkPage: Page = (service, _, accountId, token) =>
  * redirects to the platform (303) and ends the visit; the first two change the account. Event: `account.updated`.
  */
 export const accountSetupPage: Page = (service, request, accountId, token) =>
-  transactNow(service.store, (transaction, now) => {
-    const platform = transaction.in(service.platformId)
+  onAccount(service, { account: accountId, requestId: request.id }, (context) => {
+    const platform = context.platform.objects
     const visit = platform.get("onboarding_visit", token)
     const account = connectedAccount(platform, accountId)
     if (visit === undefined || visit.account !== accountId || account === undefined) return Effect.succeed(unknown)
     if (request.method === "GET") return Effect.succeed(htmlReply(200, onboardingPage(account, undefined)))
-    const context = requestContext(service, transaction, { account: accountId, now, requestId: request.id })
     return Effect.flatMap(parseForm(request.body), (fields) => Params.decodeParams(submission, fields)).pipe(
       Effect.map((submitted) => submit(context, visit, account, submitted)),
       Effect.catchTag("ProviderError", (error) =>

@@ -201,11 +201,11 @@ const changesOf = (state: State<null>): ReadonlyArray<Change> =>
   Array.from(state).flatMap(([scope, collections]) => kinds.flatMap((kind) => changesOfKind(scope, kind, collections)))
 
 const overlay = (state: State, writes: State<null>, scope: string): Scoped => {
-  const base = collectionsOf(state, scope)
+  const base = state.get(scope)
   const written = collectionsOf(writes, scope)
   const all = <K extends Kind>(kind: K): ReadonlyArray<Records[K]> => {
-    if (written[kind].size === 0) return Array.from(base[kind].values())
-    const merged: Map<string, Records[K] | null> = new Map(base[kind])
+    if (written[kind].size === 0) return Array.from(base?.[kind].values() ?? [])
+    const merged: Map<string, Records[K] | null> = new Map(base?.[kind])
     for (const [id, value] of written[kind]) merged.set(id, value)
     return Array.from(merged.values()).filter((value) => value !== null)
   }
@@ -213,7 +213,7 @@ const overlay = (state: State, writes: State<null>, scope: string): Scoped => {
     all,
     get: (kind, id) => {
       const value = written[kind].get(id)
-      return value === null ? undefined : (value ?? base[kind].get(id))
+      return value === null ? undefined : (value ?? base?.[kind].get(id))
     },
     put: (kind, id, value) => {
       written[kind].set(id, value)
