@@ -1,6 +1,5 @@
 import { Effect, Schema } from "effect"
 import { maximumAmount } from "../Amounts.ts"
-import { parseForm } from "../api/Form.ts"
 import * as Params from "../api/Params.ts"
 import { type RequestContext, requestContext } from "../api/Route.ts"
 import { type OpenCheckout, upsellOf, withChoices } from "../checkout/Choices.ts"
@@ -328,7 +327,7 @@ const visitSession: Visit<Session> = (context, stored, { body, method }) => {
   const session = isOverdue(stored, context.now) ? expireSession(context, stored) : stored
   const checkout = { order, session }
   if (method === "GET") return Effect.succeed(show(context, checkout))
-  return Effect.flatMap(parseForm(body), (fields) => Params.decodeParams(submission, fields)).pipe(
+  return Params.decodeForm(submission, body).pipe(
     Effect.flatMap((submitted) => submit(context, checkout, submitted)),
     // An invalid form gets the page again, with the reason
     Effect.catchTag("ProviderError", (error) => Effect.succeed(form(context, error.status, checkout, error.message)))

@@ -1,6 +1,5 @@
 import { Effect, Schema } from "effect"
 import { authenticate, connectedAccount, isConnected } from "../Authentication.ts"
-import { type FormInput, parseForm } from "../api/Form.ts"
 import { newestFirst } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
 import { onAccount, type RequestContext } from "../api/Route.ts"
@@ -71,16 +70,13 @@ const consent = (context: RequestContext, { scope }: Asked, refusal?: string) =>
   consentPage({ accounts: offered(context), mayWrite: scope === "read_write", refusal })
 
 const decide = (context: RequestContext, asked: Asked, body: string): Effect.Effect<HttpReply> =>
-  Effect.flatMap(parseForm(body), (fields) => Params.decodeParams(decisionParams, fields)).pipe(
-    Effect.map(({ account, action }) =>
+  Effect.match(Params.decodeForm(decisionParams, body), {
+    onFailure: ({ message, status }) => htmlReply(status, consent(context, asked, message)),
+    onSuccess: ({ account, action }) =>
       action === "decline"
         ? backTo(asked, { error: "access_denied", error_description: "The user denied your request" })
         : (grant(context, asked, account) ?? htmlReply(422, consent(context, asked, "Choose one of the accounts.")))
-    ),
-    Effect.catchTag("ProviderError", (error) =>
-      Effect.succeed(htmlReply(error.status, consent(context, asked, error.message)))
-    )
-  )
+  })
 
 /**
  * The page on which an account's owner grants the platform access: `GET /oauth/authorize` shows it, `POST` performs its
@@ -88,16 +84,15 @@ const decide = (context: RequestContext, asked: Asked, body: string): Effect.Eff
  * requires that URL to be registered; the emulator accepts every http and https URL.
  */
 const authorizePage = (service: Service, request: HttpRequest): Effect.Effect<HttpReply, EmulatorError> => {
-  const asked = Effect.flatMap(parseForm(request.query), (query) => Params.decodeParams(authorizeParams, query))
-  const answer = (params: Asked) =>
-    params.client_id === platformApplicationId
+  const answer = (asked: Asked) =>
+    asked.client_id === platformApplicationId
       ? onPlatform(service, request, (context) =>
           request.method === "POST"
-            ? decide(context, params, request.body)
-            : Effect.sync(() => htmlReply(200, consent(context, params)))
+            ? decide(context, asked, request.body)
+            : Effect.sync(() => htmlReply(200, consent(context, asked)))
         )
-      : Effect.succeed(messageReply(400, "Unknown platform", `No application matches client_id '${params.client_id}'.`))
-  return Effect.flatMap(asked, answer).pipe(
+      : Effect.succeed(messageReply(400, "Unknown platform", `No application matches client_id '${asked.client_id}'.`))
+  return Effect.flatMap(Params.decodeForm(authorizeParams, request.query), answer).pipe(
     Effect.catchTag("ProviderError", (error) =>
       Effect.succeed(messageReply(error.status, "This can't be opened", error.message))
     )
@@ -130,8 +125,8 @@ const tokenParams = Schema.Struct({
   grant_type: Params.text(100)
 })
 
-const token = Effect.fnUntraced(function* (context: RequestContext, input: FormInput) {
-  const { code = "", grant_type } = yield* Params.decodeParams(tokenParams, input)
+const token = Effect.fnUntraced(function* (context: RequestContext, body: string) {
+  const { code = "", grant_type } = yield* Params.decodeForm(tokenParams, body)
   if (grant_type !== "authorization_code") {
     return refused(400, "unsupported_grant_type", `Grant type not supported: ${grant_type}`)
   }
@@ -151,8 +146,8 @@ const token = Effect.fnUntraced(function* (context: RequestContext, input: FormI
 
 const deauthorizeParams = Schema.Struct({ client_id: Params.text(100), stripe_user_id: Params.text(100) })
 
-const endAccess = Effect.fnUntraced(function* (context: RequestContext, input: FormInput) {
-  const { client_id, stripe_user_id: account } = yield* Params.decodeParams(deauthorizeParams, input)
+const endAccess = Effect.fnUntraced(function* (context: RequestContext, body: string) {
+  const { client_id, stripe_user_id: account } = yield* Params.decodeForm(deauthorizeParams, body)
   if (client_id !== platformApplicationId) {
     return refused(401, "invalid_client", `No such application: '${client_id}'`)
   }
@@ -175,8 +170,7 @@ const operation = (service: Service, request: HttpRequest, name: string) => {
     return Effect.succeed(refused(404, "invalid_request", "Unrecognized request URL."))
   }
   return authenticate(request, service.secretKey).pipe(
-    Effect.zipRight(parseForm(request.body)),
-    Effect.flatMap((input) => onPlatform(service, request, (context) => operations[name](context, input))),
+    Effect.zipRight(onPlatform(service, request, (context) => operations[name](context, request.body))),
     Effect.catchTag("ProviderError", ({ message, status }) =>
       Effect.succeed(refused(status, status === 401 ? "invalid_client" : "invalid_request", message))
     )

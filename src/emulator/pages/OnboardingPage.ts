@@ -1,6 +1,5 @@
 import { Effect, Schema } from "effect"
 import { connectedAccount } from "../Authentication.ts"
-import { parseForm } from "../api/Form.ts"
 import * as Params from "../api/Params.ts"
 import { onAccount, type RequestContext } from "../api/Route.ts"
 import { changedAccount } from "../control/AccountChanges.ts"
@@ -92,10 +91,8 @@ export const accountSetupPage: Page = (service, request, accountId, token) =>
     const account = connectedAccount(platform, accountId)
     if (visit === undefined || visit.account !== accountId || account === undefined) return Effect.succeed(unknown)
     if (request.method === "GET") return Effect.succeed(htmlReply(200, onboardingPage(account, undefined)))
-    return Effect.flatMap(parseForm(request.body), (fields) => Params.decodeParams(submission, fields)).pipe(
-      Effect.map((submitted) => submit(context, visit, account, submitted)),
-      Effect.catchTag("ProviderError", (error) =>
-        Effect.succeed(htmlReply(error.status, onboardingPage(account, error.message)))
-      )
-    )
+    return Effect.match(Params.decodeForm(submission, request.body), {
+      onFailure: ({ message, status }) => htmlReply(status, onboardingPage(account, message)),
+      onSuccess: (submitted) => submit(context, visit, account, submitted)
+    })
   })
