@@ -5,6 +5,7 @@ import {
   changeAccount,
   ensureAccount,
   isTarget,
+  keepAccount,
   orderPayout,
   orderRenewal,
   type PayoutRequest,
@@ -19,11 +20,10 @@ import { internalError, type ProviderError, refuse } from "./ProviderError.ts"
 import { expireOverdue } from "./pages/HostedPage.ts"
 import { findPage } from "./pages/Pages.ts"
 import type { Entry } from "./Records.ts"
-import { makeAccount } from "./resources/connect/Accounts.ts"
 import { type Handler, serve } from "./Server.ts"
-import { type Service, transactNow } from "./Service.ts"
+import type { Service } from "./Service.ts"
 import { forgetOldAnswers } from "./store/Idempotency.ts"
-import { makeStore, type Store } from "./store/Store.ts"
+import { makeStore } from "./store/Store.ts"
 import { runTrigger, type Triggered, type TriggerRequest } from "./triggers/Run.ts"
 
 export { anotherPlatformKey } from "./Authentication.ts"
@@ -109,15 +109,6 @@ const makeHandler = (service: Service, notifier: Notifier): Handler => {
     )
 }
 
-/** Creates the platform's own account; requests without `Stripe-Account` act on its objects. */
-const ensurePlatform = (store: Store, id: string): Effect.Effect<void, EmulatorError> =>
-  transactNow(store, (transaction, now) =>
-    Effect.sync(() => {
-      const accounts = transaction.in(id)
-      if (accounts.get("account", id) === undefined) accounts.put("account", id, makeAccount(id, now))
-    })
-  )
-
 const nameTarget = (notifier: Notifier, entry: Entry, url: string): Effect.Effect<void> =>
   isTarget(url)
     ? Effect.orDie(notifier.setTarget(entry, { url }))
@@ -125,7 +116,8 @@ const nameTarget = (notifier: Notifier, entry: Entry, url: string): Effect.Effec
 
 const start = Effect.fn("Emulator.start")(function* (options: EmulatorOptions) {
   const store = yield* makeStore(options.journalFile, options.beginWith)
-  yield* ensurePlatform(store, platformAccountId)
+  // Requests without `Stripe-Account` act on the platform's own objects
+  yield* keepAccount({ store, platformId: platformAccountId }, platformAccountId)
   yield* forgetOldAnswers(store)
   const notifier = yield* makeNotifier(store, {
     snapshot: options.webhookSecret,

@@ -13,20 +13,22 @@ import { maybe } from "./ControlInput.ts"
 
 export const isTarget = (url: string): boolean => URL.canParse(url) && /^https?:\/\//i.test(url)
 
-/** Without an id, always a new account. Error (400): an id other than `acct_` and 16 letters or digits. */
-export const ensureAccount = (service: Service, id?: string): Effect.Effect<string, ProviderError | EmulatorError> => {
-  if (id !== undefined && !isAccountId(id)) {
-    return invalid("id", "An account id is `acct_` and 16 letters or digits.")
-  }
-  return transactNow(service.store, (transaction, now) =>
+/** Creates an account if it is missing, the platform's own or a connected one; without an id, always a new one. */
+export const keepAccount = ({ platformId, store }: Pick<Service, "platformId" | "store">, id?: string) =>
+  transactNow(store, (transaction, now) =>
     Effect.sync(() => {
-      const accounts = transaction.in(service.platformId)
+      const accounts = transaction.in(platformId)
       const account = id ?? newId("acct_")
       if (accounts.get("account", account) === undefined) accounts.put("account", account, makeAccount(account, now))
       return account
     })
   )
-}
+
+/** Keeps a connected account. Error (400): an id other than `acct_` and 16 letters or digits. */
+export const ensureAccount = (service: Service, id?: string): Effect.Effect<string, ProviderError | EmulatorError> =>
+  id === undefined || isAccountId(id)
+    ? keepAccount(service, id)
+    : invalid("id", "An account id is `acct_` and 16 letters or digits.")
 
 /** As a change without an API request, notified in a version, by default the target's; an unknown account is a 403. */
 export const happen = <A>(
