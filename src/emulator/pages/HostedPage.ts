@@ -201,14 +201,11 @@ type Submission = typeof submission.Type
 
 const unknownSession = messageReply(404, "Not found", "There is no such checkout session.")
 
-const successUrl = (session: Session): string | undefined =>
-  session.success_url?.replaceAll("{CHECKOUT_SESSION_ID}", session.id)
-
 const linkOf = ({ objects }: RequestContext, { payment_link }: Session): PaymentLink | undefined =>
   payment_link === null ? undefined : objects.get("payment_link", payment_link)
 
 const confirmation = (context: RequestContext, session: Session): HttpReply => {
-  const location = successUrl(session)
+  const location = session.success_url?.replaceAll("{CHECKOUT_SESSION_ID}", session.id)
   const words = linkOf(context, session)?.after_completion.hosted_confirmation?.custom_message
   const message = words ?? "This order is complete."
   return location === undefined ? messageReply(200, "Thank you", message) : redirect(location, "Thank you", message)
