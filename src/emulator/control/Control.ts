@@ -100,11 +100,10 @@ const withBody =
 export const makeControl = (service: Service, notifier: Notifier) => {
   const { faults } = service
   const find = makeRouter<Operation>({
-    "POST /_emulator/webhook": withBody(webhookBody, ({ api_version, entry = "snapshot", url }) =>
-      Effect.as(notifier.setTarget(entry, { url, ...(api_version === undefined ? {} : { apiVersion: api_version }) }), {
-        url
-      })
-    ),
+    "POST /_emulator/webhook": withBody(webhookBody, ({ api_version, entry = "snapshot", url }) => {
+      const target = { url, ...(api_version === undefined ? {} : { apiVersion: api_version }) }
+      return Effect.as(notifier.setTarget(entry, target), { url })
+    }),
     "POST /_emulator/accounts": ({ body }) =>
       decodeInput(accountBody, body === "" ? "{}" : body).pipe(
         Effect.flatMap(({ id }) => ensureAccount(service, id)),
