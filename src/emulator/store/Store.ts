@@ -1,15 +1,14 @@
 import * as fs from "node:fs"
 import { dirname } from "node:path"
-import { Effect, Queue, Schema, type Scope } from "effect"
+import { Effect, Queue, Record, Schema, type Scope } from "effect"
 import { EmulatorError } from "../EmulatorError.ts"
 import {
   type Change,
   type Collections,
   type Delivery,
   type Entry,
-  emptyCollections,
+  everyKind,
   type Kind,
-  kinds,
   type Records
 } from "../Records.ts"
 
@@ -27,6 +26,8 @@ const unwritable = (file: string, cause: unknown): EmulatorError =>
   new EmulatorError({ reason: "JournalUnwritable", message: `Emulator journal ${file} cannot be written`, cause })
 
 const isMissing = (cause: unknown): boolean => cause instanceof Error && "code" in cause && cause.code === "ENOENT"
+
+const kinds = Record.keys(everyKind)
 
 const isLine = Schema.is(
   Schema.Struct({
@@ -176,7 +177,7 @@ type State<Absent = never> = Map<string, Collections<Absent>>
 const collectionsOf = <Absent>(state: State<Absent>, scope: string): Collections<Absent> => {
   const known = state.get(scope)
   if (known !== undefined) return known
-  const fresh = emptyCollections<Absent>()
+  const fresh: Collections<Absent> = Record.map(everyKind, () => new Map<string, never>())
   state.set(scope, fresh)
   return fresh
 }
