@@ -5,26 +5,25 @@ import {
   changeAccount,
   ensureAccount,
   isTarget,
+  keepAccount,
   orderPayout,
   orderRenewal,
   type PayoutRequest,
   type RenewalRequest
 } from "./control/ControlActions.ts"
-import { type Fault, type Faults, makeFaults, suffer } from "./control/Faults.ts"
+import { type Fault, makeFaults } from "./control/Faults.ts"
 import type { EmulatorError } from "./EmulatorError.ts"
 import { makeNotifier, type Notifier } from "./events/Notifier.ts"
-import { errorReply, type HttpReply, type HttpRequest, segmentsOf } from "./Http.ts"
+import { errorReply, type HttpReply, type HttpRequest, partsOf } from "./Http.ts"
 import { platformAccountId, platformApplicationId } from "./Ids.ts"
 import { internalError, type ProviderError, refuse } from "./ProviderError.ts"
-import { expireOverdue, hostedPage, linkPage } from "./pages/HostedPage.ts"
-import { oauth } from "./pages/Oauth.ts"
-import { accountLinkPage, accountSetupPage } from "./pages/OnboardingPage.ts"
+import { expireOverdue } from "./pages/HostedPage.ts"
+import { findPage } from "./pages/Pages.ts"
 import type { Entry } from "./Records.ts"
-import { makeAccount } from "./resources/connect/Accounts.ts"
 import { type Handler, serve } from "./Server.ts"
-import { type Service, transactNow } from "./Service.ts"
+import type { Service } from "./Service.ts"
 import { forgetOldAnswers } from "./store/Idempotency.ts"
-import { makeStore, type Store } from "./store/Store.ts"
+import { makeStore } from "./store/Store.ts"
 import { runTrigger, type Triggered, type TriggerRequest } from "./triggers/Run.ts"
 
 export { anotherPlatformKey } from "./Authentication.ts"
@@ -81,36 +80,23 @@ const sweepInterval = "10 seconds"
 
 const isNone = refuse({ status: 404, message: "Unrecognized request URL." })
 
-const dispatcher = (service: Service, notifier: Notifier, faults: Faults) => {
-  const api = makeApi(service, faults)
-  const control = makeControl(service, notifier, faults)
-  const page = hostedPage(service)
-  const link = linkPage(service)
-  const accountLink = accountLinkPage(service)
-  const accountSetup = accountSetupPage(service)
-  const authorization = oauth(service)
+const dispatcher = (service: Service, notifier: Notifier) => {
+  const api = makeApi(service)
+  const control = makeControl(service, notifier)
   return (request: HttpRequest): Effect.Effect<HttpReply, ProviderError | EmulatorError> => {
-    const [first, second, third, ...rest] = segmentsOf(request.path) ?? []
-    const [fourth] = rest
+    const [, first] = partsOf(request.path) ?? []
+    if (first === "v1") return api(request)
     if (first === "_emulator") return control(request)
-    if (first === "c" && second === "pay" && third !== undefined && rest.length === 0) return page(request, third)
-    if (first === "b" && second !== undefined && third === undefined) return link(request, second)
-    if (first === "setup" && third !== undefined && fourth !== undefined && rest.length === 1) {
-      if (second === "s") return accountLink(request, third, fourth)
-      if (second === "e") return accountSetup(request, third, fourth)
-    }
-    if (first === "oauth" && second !== undefined && third === undefined) {
-      const answer = authorization(request, second)
-      const fault = second === "authorize" ? undefined : faults.take(request)
-      return fault === undefined ? answer : suffer(fault, answer)
-    }
-    return first === "v1" ? api(request) : isNone
+    const found = findPage(request.path)
+    if (found === undefined) return isNone
+    const [id = "", token = ""] = found.ids
+    return found.value(service, request, id, token)
   }
 }
 
 /** Logs no paths, since the hosted page's path is known only to its payer. */
-const makeHandler = (service: Service, notifier: Notifier, faults: Faults): Handler => {
-  const dispatch = dispatcher(service, notifier, faults)
+const makeHandler = (service: Service, notifier: Notifier): Handler => {
+  const dispatch = dispatcher(service, notifier)
   return (request) =>
     dispatch(request).pipe(
       Effect.catchTag("ProviderError", (error) => Effect.succeed(errorReply(error))),
@@ -123,15 +109,6 @@ const makeHandler = (service: Service, notifier: Notifier, faults: Faults): Hand
     )
 }
 
-/** Creates the platform's own account; requests without `Stripe-Account` act on its objects. */
-const ensurePlatform = (store: Store, id: string): Effect.Effect<void, EmulatorError> =>
-  transactNow(store, (transaction, now) =>
-    Effect.sync(() => {
-      const accounts = transaction.in(id)
-      if (accounts.get("account", id) === undefined) accounts.put("account", id, makeAccount(id, now))
-    })
-  )
-
 const nameTarget = (notifier: Notifier, entry: Entry, url: string): Effect.Effect<void> =>
   isTarget(url)
     ? Effect.orDie(notifier.setTarget(entry, { url }))
@@ -139,7 +116,8 @@ const nameTarget = (notifier: Notifier, entry: Entry, url: string): Effect.Effec
 
 const start = Effect.fn("Emulator.start")(function* (options: EmulatorOptions) {
   const store = yield* makeStore(options.journalFile, options.beginWith)
-  yield* ensurePlatform(store, platformAccountId)
+  // Requests without `Stripe-Account` act on the platform's own objects
+  yield* keepAccount({ store, platformId: platformAccountId }, platformAccountId)
   yield* forgetOldAnswers(store)
   const notifier = yield* makeNotifier(store, {
     snapshot: options.webhookSecret,
@@ -150,10 +128,11 @@ const start = Effect.fn("Emulator.start")(function* (options: EmulatorOptions) {
     store,
     platformId: platformAccountId,
     secretKey: options.secretKey,
-    baseUrl
+    baseUrl,
+    faults
   })
   const url = yield* serve({ host: options.host ?? "127.0.0.1", port: options.port ?? 0 }, (baseUrl) =>
-    makeHandler(serviceAt(baseUrl), notifier, faults)
+    makeHandler(serviceAt(baseUrl), notifier)
   )
   const service = serviceAt(url)
   yield* expireOverdue(service).pipe(

@@ -28,10 +28,30 @@ export const jsonReply = (status: number, body: string, headers: Readonly<Record
 
 export const errorReply = (error: ProviderError): HttpReply => jsonReply(error.status, errorBody(error))
 
-export const segmentsOf = (path: string): ReadonlyArray<string> | undefined => {
+/** The parts between slashes, decoded; undefined if one is not well-formed. */
+export const partsOf = (path: string): ReadonlyArray<string> | undefined => {
   try {
-    return path.split("/").slice(1).map(decodeURIComponent)
+    return path.split("/").map(decodeURIComponent)
   } catch {
     return undefined
+  }
+}
+
+export interface Match<A> {
+  readonly value: A
+  /** The parts at the pattern's `:` places, of which any can be empty. */
+  readonly ids: ReadonlyArray<string>
+}
+
+/** Finds the value of the first pattern, such as `GET /v1/products/:id`, that fits a path. */
+export const makeRouter = <A>(values: Readonly<Record<string, A>>) => {
+  const table = Object.entries(values).map(([pattern, value]) => ({ value, pattern: pattern.split("/") }))
+  return (path: string): Match<A> | undefined => {
+    const parts = partsOf(path) ?? []
+    const found = table.find(
+      ({ pattern }) =>
+        pattern.length === parts.length && pattern.every((one, index) => one.startsWith(":") || one === parts[index])
+    )
+    return found && { value: found.value, ids: parts.filter((_, index) => found.pattern[index]?.startsWith(":")) }
   }
 }

@@ -310,18 +310,11 @@ export type KindWithId = { [K in Kind]: Records[K] extends { readonly id: string
 /** Records by kind and id, in creation order; `Absent` is null if removals must be remembered. */
 export type Collections<Absent = never> = { readonly [K in Kind]: Map<string, Records[K] | Absent> }
 
-const names: ReadonlyArray<string> =
-  `account product price upsell checkout.session order payment_intent charge coupon promotion_code discount payment_link
-  customer subscription invoice refund dispute balance_transaction payout payout_contents connection account_link
-  onboarding_visit authorization event thin_event delivery answer webhook`.split(/\s+/)
-
-const isKind = (text: string): text is Kind => names.includes(text)
-
-export const kinds: ReadonlyArray<Kind> = names.filter(isKind)
-
-export function emptyCollections<Absent = never>(): Collections<Absent>
-export function emptyCollections(): Readonly<Record<string, Map<string, unknown>>> {
-  return Object.fromEntries(names.map((name) => [name, new Map()]))
+/** Every kind, as a record's keys, so that the compiler notices a missing one. */
+export const everyKind: Readonly<Record<Kind, null>> = {
+  ...nulls("account product price upsell checkout.session order payment_intent charge coupon promotion_code discount"),
+  ...nulls("payment_link customer subscription invoice refund dispute balance_transaction payout payout_contents"),
+  ...nulls("connection account_link onboarding_visit authorization event thin_event delivery answer webhook")
 }
 
 /** One record that is set, or removed (`value: null`), in an account's scope. */

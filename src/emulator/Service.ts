@@ -1,4 +1,5 @@
 import { Clock, Effect } from "effect"
+import type { Faults } from "./control/Faults.ts"
 import type { EmulatorError } from "./EmulatorError.ts"
 import type { Store, Transaction } from "./store/Store.ts"
 
@@ -7,6 +8,7 @@ export interface Service {
   readonly platformId: string
   readonly secretKey: string
   readonly baseUrl: string
+  readonly faults: Faults
 }
 
 export const unixSeconds: Effect.Effect<number> = Effect.map(Clock.currentTimeMillis, (milliseconds) =>

@@ -1,5 +1,6 @@
 import { Effect, TestClock } from "effect"
 import { requestContext } from "../../src/emulator/api/Route.ts"
+import { makeFaults } from "../../src/emulator/control/Faults.ts"
 import { platformAccountId } from "../../src/emulator/Ids.ts"
 import { expireOverdue } from "../../src/emulator/pages/HostedPage.ts"
 import type { Session } from "../../src/emulator/Records.ts"
@@ -12,10 +13,9 @@ import { describe, expect, it } from "../harness/Tests.ts"
 
 const account = "acct_0123456789abcdef"
 
-const service = Effect.map(
-  makeStore(undefined),
-  (store): Service => ({ store, platformId: platformAccountId, secretKey: "sk_test_x", baseUrl: "http://127.0.0.1:1" })
-)
+const settings = { platformId: platformAccountId, secretKey: "sk_test_x", baseUrl: "http://127.0.0.1:1" }
+
+const service = Effect.map(makeStore(undefined), (store): Service => ({ ...settings, store, faults: makeFaults() }))
 
 const openSession = (at: Service) =>
   transactNow(at.store, (transaction, now) =>

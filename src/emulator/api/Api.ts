@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { authenticate, connectedAccount, isAnotherPlatforms } from "../Authentication.ts"
-import { type Faults, suffer } from "../control/Faults.ts"
+import { suffer } from "../control/Faults.ts"
 import type { EmulatorError } from "../EmulatorError.ts"
-import { type HttpReply, type HttpRequest, jsonReply, segmentsOf } from "../Http.ts"
+import { type HttpReply, type HttpRequest, jsonReply, makeRouter } from "../Http.ts"
 import { anotherPlatformAccountId } from "../Ids.ts"
 import {
   accountInvalid,
@@ -20,14 +20,13 @@ import { type Answer, makeIdempotency, type RunOnce } from "../store/Idempotency
 import type { Transaction } from "../store/Store.ts"
 import { apiVersion } from "../Versions.ts"
 import { type FormInput, parseForm } from "./Form.ts"
-import { makeRouter, type Prepared, requestContext } from "./Route.ts"
+import { type Prepared, requestContext } from "./Route.ts"
 
-const findRoute = makeRouter(routes)
+const findRoute = makeRouter(Object.fromEntries(routes.map((route) => [`${route.method} ${route.path}`, route])))
 
 const routeOf = ({ method, path }: HttpRequest) => {
-  const segments = segmentsOf(path)
-  const found = segments === undefined ? undefined : findRoute(method, segments)
-  return found === undefined
+  const found = findRoute(`${method} ${path}`)
+  return found === undefined || found.ids.includes("")
     ? refuse({ status: 404, message: `Unrecognized request URL (${method}: ${path}).` })
     : Effect.succeed(found)
 }
@@ -115,14 +114,13 @@ const answerToAnother = (request: HttpRequest): Effect.Effect<HttpReply, Provide
 
 /** The provider's API: everything under `/v1/`, except calls that a fault makes fail. */
 export const makeApi = (
-  service: Service,
-  faults: Faults
+  service: Service
 ): ((request: HttpRequest) => Effect.Effect<HttpReply, ProviderError | EmulatorError>) => {
   const runOnce = makeIdempotency(service.store)
   const answer = Effect.fnUntraced(function* (request: HttpRequest, fails = false) {
     yield* authenticate(request, service.secretKey)
     yield* checkHeaders(request)
-    const { ids, route } = yield* routeOf(request)
+    const { ids, value: route } = yield* routeOf(request)
     const account = yield* accountOf(service, request)
     const parameters = yield* parametersOf(request)
     const prepared = yield* route.prepare(parameters, ids)
@@ -131,8 +129,7 @@ export const makeApi = (
   })
   return (request) => {
     if (isAnotherPlatforms(request)) return answerToAnother(request)
-    const fault = faults.take(request)
-    if (fault === undefined) return answer(request)
+    const fault = service.faults.take(request)
     return fault === "kept_500" ? answer(request, true) : suffer(fault, answer(request))
   }
 }

@@ -1,7 +1,7 @@
 import { Effect, ParseResult, Schema } from "effect"
 import { invalid, type ProviderError, refuse } from "../ProviderError.ts"
 import type { WordsOf } from "../Records.ts"
-import type { FormInput } from "./Form.ts"
+import { type FormInput, parseForm } from "./Form.ts"
 
 /** Annotation of a parameter's schema: the provider's error code for refused values. */
 const refusalCode = Symbol.for("connected-payments/emulator/refusalCode")
@@ -282,3 +282,7 @@ export const decodeParams = <A, I>(schema: Schema.Schema<A, I>, input: FormInput
   ParseResult.decodeUnknown(schema, { onExcessProperty: "error" })(input).pipe(
     Effect.mapError((issue) => toError(firstRefusal(issue, [])))
   )
+
+/** Decodes the parameters in a form-encoded body or a query string. */
+export const decodeForm = <A, I>(schema: Schema.Schema<A, I>, text: string): Effect.Effect<A, ProviderError> =>
+  Effect.flatMap(parseForm(text), (input) => decodeParams(schema, input))

@@ -1,8 +1,9 @@
 import { Effect, Schema } from "effect"
+import type { EmulatorError } from "../EmulatorError.ts"
 import { type EventOrigin, emit, type Happening } from "../events/Events.ts"
 import { notFound, orFail, type ProviderError, resourceMissing } from "../ProviderError.ts"
 import type { Kind, Records } from "../Records.ts"
-import type { Service } from "../Service.ts"
+import { type Service, transactNow } from "../Service.ts"
 import type { Scoped, Transaction } from "../store/Store.ts"
 import type { ApiVersion } from "../Versions.ts"
 import type { FormInput } from "./Form.ts"
@@ -13,6 +14,8 @@ export interface RequestContext extends EventOrigin {
   readonly objects: Scoped
   readonly platform: { readonly id: string; readonly objects: Scoped }
   readonly baseUrl: string
+  /** The same request on another account. */
+  readonly in: (account: string) => RequestContext
   readonly emit: (happening: Happening) => void
   /** Stores the object, reports it and returns it. */
   readonly save: <K extends Kind>(
@@ -34,11 +37,9 @@ interface Cause {
   readonly notifiedIn?: ApiVersion | undefined
 }
 
-export const requestContext = (
-  { baseUrl, platformId }: Pick<Service, "baseUrl" | "platformId">,
-  transaction: Transaction,
-  { account, idempotencyKey, notifiedIn, now, requestId }: Cause
-): RequestContext => {
+export const requestContext = (service: Service, transaction: Transaction, cause: Cause): RequestContext => {
+  const { baseUrl, platformId } = service
+  const { account, idempotencyKey, notifiedIn, now, requestId } = cause
   const origin: EventOrigin = {
     account,
     connected: account !== platformId,
@@ -52,6 +53,7 @@ export const requestContext = (
     objects,
     platform: { id: platformId, objects: transaction.in(platformId) },
     baseUrl,
+    in: (other) => requestContext(service, transaction, { ...cause, account: other }),
     emit: (happening) => void emit(objects, origin, happening),
     save: (kind, type, object, previous) => {
       objects.put(kind, object.id, object)
@@ -60,6 +62,14 @@ export const requestContext = (
     }
   }
 }
+
+/** Acts on an account, in one transaction at the present time. */
+export const onAccount = <A, E>(
+  service: Service,
+  cause: Omit<Cause, "now">,
+  act: (context: RequestContext) => Effect.Effect<A, E>
+): Effect.Effect<A, E | EmulatorError> =>
+  transactNow(service.store, (transaction, now) => act(requestContext(service, transaction, { ...cause, now })))
 
 /** The object whose id is in a URL, or named by a trigger. Error: `resource_missing` (404). */
 export const existing = <K extends Kind>({ objects }: RequestContext, kind: K, id: string) =>
@@ -107,32 +117,3 @@ export const route = <A, I>({ answers, method, params, path, run }: RouteDefinit
 
 /** Parameters of an operation that accepts only `expand`. An empty struct would accept anything. */
 export const noParams = Schema.Struct({ "": optional(Schema.Never) })
-
-interface Matched {
-  readonly route: Route
-  readonly ids: ReadonlyArray<string>
-}
-
-const idsOf = (pattern: ReadonlyArray<string>, segments: ReadonlyArray<string>): ReadonlyArray<string> | undefined => {
-  if (pattern.length !== segments.length) return undefined
-  const ids: Array<string> = []
-  for (const [index, part] of pattern.entries()) {
-    const segment = segments[index] ?? ""
-    if (part.startsWith(":") && segment !== "") ids.push(segment)
-    else if (part !== segment) return undefined
-  }
-  return ids
-}
-
-export const makeRouter = (
-  routes: ReadonlyArray<Route>
-): ((method: string, segments: ReadonlyArray<string>) => Matched | undefined) => {
-  const table = routes.map((route) => ({ route, pattern: route.path.split("/").slice(1) }))
-  return (method, segments) => {
-    for (const { pattern, route } of table) {
-      const ids = route.method === method ? idsOf(pattern, segments) : undefined
-      if (ids !== undefined) return { route, ids }
-    }
-    return undefined
-  }
-}

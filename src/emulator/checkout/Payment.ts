@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import type { RequestContext } from "../api/Route.ts"
 import { refuse } from "../ProviderError.ts"
-import type { Invoice, PaymentIntent, Session, Subscription } from "../Records.ts"
+import type { PaymentIntent, Session, Subscription } from "../Records.ts"
 import { createCustomer } from "../resources/billing/Customers.ts"
-import { makeInvoice } from "../resources/billing/Invoices.ts"
+import { issue, makeInvoice } from "../resources/billing/Invoices.ts"
 import { makeDiscount, makeSubscription } from "../resources/billing/SubscriptionCreation.ts"
 import { type Choices, couponOf, type OpenCheckout, withChoices } from "./Choices.ts"
 import { complete, fail, intentOf, succeed } from "./PaymentSteps.ts"
@@ -17,12 +17,6 @@ const discountedBy = (context: RequestContext, session: Session, subscription: S
   return {
     discount: discount.id,
     subscription: coupon.duration === "once" ? subscription : { ...subscription, discounts: [discount.id] }
-  }
-}
-
-const tellOfPaid = (context: RequestContext, invoice: Invoice): void => {
-  for (const type of ["invoice.created", "invoice.finalized", "invoice.paid", "invoice.payment_succeeded"] as const) {
-    context.emit({ type, shape: "invoice", object: invoice })
   }
 }
 
@@ -60,10 +54,8 @@ const subscribe = (context: RequestContext, checkout: OpenCheckout, email: strin
   })
   const current: Subscription = { ...subscription, latest_invoice: invoice.id }
   context.objects.put("customer", customer.id, { ...customer, currency: session.currency, next_invoice_sequence: 2 })
-  context.objects.put("subscription", current.id, current)
-  context.objects.put("invoice", invoice.id, invoice)
-  context.emit({ type: "customer.subscription.created", shape: "subscription", object: current })
-  tellOfPaid(context, invoice)
+  context.save("subscription", "customer.subscription.created", current)
+  issue(context, invoice)
   return complete(context, session, email, {
     customer: customer.id,
     invoice: invoice.id,

@@ -84,16 +84,14 @@ export const complete = (
   email: string | null,
   outcome: Outcome
 ): Session => {
-  const completed: Session = {
+  const completed = context.save("checkout.session", "checkout.session.completed", {
     ...session,
     ...outcome,
     customer_details: { ...noDetails, email, phone: session.customer_details?.phone ?? null },
     status: "complete",
     url: null
-  }
-  context.objects.put("checkout.session", session.id, completed)
+  })
   redeem(context, completed)
-  context.emit({ type: "checkout.session.completed", shape: "checkout.session", object: completed })
   countSale(context, completed)
   return completed
 }

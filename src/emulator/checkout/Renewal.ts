@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { existing, type RequestContext } from "../api/Route.ts"
 import { invalid } from "../ProviderError.ts"
-import type { Invoice, LineItem, PaymentIntent, Subscription } from "../Records.ts"
-import { makeInvoice } from "../resources/billing/Invoices.ts"
+import type { LineItem, PaymentIntent, Subscription } from "../Records.ts"
+import { issue, makeInvoice } from "../resources/billing/Invoices.ts"
 import { endSubscription, existingSubscription } from "../resources/billing/Subscriptions.ts"
 import { makeItem, sumOf } from "../resources/checkout/Sales.ts"
 import { createPaymentIntent } from "../resources/payments/PaymentIntents.ts"
@@ -67,16 +67,6 @@ const charge = (
   return outcome === "paid" ? succeed(context, waiting, email) : fail(context, waiting, email)
 }
 
-const tellOf = (context: RequestContext, invoice: Invoice, outcome: RenewalOrder["outcome"]): void => {
-  const types =
-    outcome === "paid"
-      ? (["invoice.paid", "invoice.payment_succeeded"] as const)
-      : (["invoice.payment_failed"] as const)
-  for (const type of ["invoice.created", "invoice.finalized", ...types] as const) {
-    context.emit({ type, shape: "invoice", object: invoice })
-  }
-}
-
 /**
  * Renews a subscription, whether or not its period has ended, or ends one that was canceled at the end of its period.
  *
@@ -110,7 +100,6 @@ export const renewSubscription = Effect.fnUntraced(function* (context: RequestCo
     ...customer,
     next_invoice_sequence: (customer.next_invoice_sequence ?? 1) + 1
   })
-  context.objects.put("invoice", invoice.id, invoice)
-  tellOf(context, invoice, next.status === "active" ? "paid" : "failed")
+  issue(context, invoice)
   return context.save("subscription", "customer.subscription.updated", subscription, before)
 })

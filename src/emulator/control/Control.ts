@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { authenticate } from "../Authentication.ts"
 import type { EmulatorError } from "../EmulatorError.ts"
 import type { Notifier } from "../events/Notifier.ts"
-import { type HttpReply, type HttpRequest, jsonReply, segmentsOf } from "../Http.ts"
+import { type HttpReply, type HttpRequest, jsonReply, makeRouter } from "../Http.ts"
 import { accountInvalid, type ProviderError, refuse } from "../ProviderError.ts"
 import type { Service } from "../Service.ts"
 import { runTrigger } from "../triggers/Run.ts"
@@ -18,34 +18,28 @@ import {
   UpsellRequest
 } from "./ControlActions.ts"
 import { decodeInput, maybe } from "./ControlInput.ts"
-import { type Faults, faultKinds } from "./Faults.ts"
+import { faultKinds } from "./Faults.ts"
 
-const webhookBody = Schema.parseJson(
-  Schema.Struct({
-    url: Schema.String.pipe(Schema.filter(isTarget)),
-    entry: maybe(Schema.Literal("snapshot", "thin")),
-    api_version: maybe(Schema.Literal(...apiVersions))
-  })
-)
+const webhookBody = Schema.Struct({
+  url: Schema.String.pipe(Schema.filter(isTarget)),
+  entry: maybe(Schema.Literal("snapshot", "thin")),
+  api_version: maybe(Schema.Literal(...apiVersions))
+})
 const accountBody = Schema.parseJson(Schema.Struct({ id: maybe(Schema.String) }))
-const accountChangeBody = Schema.parseJson(AccountChange)
-const faultBody = Schema.parseJson(
-  Schema.Struct({
-    fault: Schema.Literal(...faultKinds),
-    times: maybe(Schema.Int.pipe(Schema.between(1, 1_000))),
-    after: maybe(Schema.Int.pipe(Schema.between(0, 1_000))),
-    account: maybe(Schema.String),
-    method: maybe(Schema.String),
-    path: maybe(Schema.String)
-  })
-)
-const triggerBody = Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
-
-const renewalBody = Schema.parseJson(
-  Schema.Struct({ account: Schema.String, id: Schema.String, outcome: Schema.Literal("paid", "failed") })
-)
-
-const upsellBody = Schema.parseJson(UpsellRequest)
+const faultBody = Schema.Struct({
+  fault: Schema.Literal(...faultKinds),
+  times: maybe(Schema.Int.pipe(Schema.between(1, 1_000))),
+  after: maybe(Schema.Int.pipe(Schema.between(0, 1_000))),
+  account: maybe(Schema.String),
+  method: maybe(Schema.String),
+  path: maybe(Schema.String)
+})
+const triggerBody = Schema.Record({ key: Schema.String, value: Schema.Unknown })
+const renewalBody = Schema.Struct({
+  account: Schema.String,
+  id: Schema.String,
+  outcome: Schema.Literal("paid", "failed")
+})
 
 /** Events with their notification states, oldest first, then thin ones; the platform's without an account. */
 const listEvents = (service: Service, notifier: Notifier, query: string) => {
@@ -78,6 +72,13 @@ const unknownUrl = ({ method, path }: HttpRequest): ProviderError =>
 
 type Answer = Effect.Effect<object, ProviderError | EmulatorError>
 
+type Operation = (request: HttpRequest, id: string) => Answer
+
+const withBody =
+  <A, I>(schema: Schema.Schema<A, I>, run: (input: A, id: string) => Answer): Operation =>
+  ({ body }, id) =>
+    Effect.flatMap(decodeInput(Schema.parseJson(schema), body), (input) => run(input, id))
+
 /**
  * The HTTP interface that controls the emulator from another process, with the platform's key and JSON bodies:
  *
@@ -96,32 +97,29 @@ type Answer = Effect.Effect<object, ProviderError | EmulatorError>
  *   pending faults, `DELETE` removes them
  * - `GET /_emulator/events?account=`: lists events with their notification states
  */
-export const makeControl = (service: Service, notifier: Notifier, faults: Faults) => {
-  const operations: Readonly<Record<string, (request: HttpRequest) => Answer>> = {
-    "POST /_emulator/webhook": ({ body }) =>
-      Effect.flatMap(decodeInput(webhookBody, body), ({ api_version, entry = "snapshot", url }) =>
-        Effect.as(
-          notifier.setTarget(entry, { url, ...(api_version === undefined ? {} : { apiVersion: api_version }) }),
-          { url }
-        )
-      ),
+export const makeControl = (service: Service, notifier: Notifier) => {
+  const { faults } = service
+  const find = makeRouter<Operation>({
+    "POST /_emulator/webhook": withBody(webhookBody, ({ api_version, entry = "snapshot", url }) => {
+      const target = { url, ...(api_version === undefined ? {} : { apiVersion: api_version }) }
+      return Effect.as(notifier.setTarget(entry, target), { url })
+    }),
     "POST /_emulator/accounts": ({ body }) =>
       decodeInput(accountBody, body === "" ? "{}" : body).pipe(
         Effect.flatMap(({ id }) => ensureAccount(service, id)),
         Effect.map((id) => ({ id }))
       ),
-    "POST /_emulator/renewals": ({ body }) =>
-      Effect.flatMap(decodeInput(renewalBody, body), (order) => orderRenewal(service, order)),
-    "POST /_emulator/upsells": ({ body }) =>
-      Effect.flatMap(decodeInput(upsellBody, body), (request) => setUpsell(service, request)),
-    "POST /_emulator/trigger": ({ body }) =>
-      Effect.flatMap(decodeInput(triggerBody, body), (request) => runTrigger(service, request)),
+    "POST /_emulator/accounts/:id": withBody(AccountChange, (change, id) => changeAccount(service, id, change)),
+    "POST /_emulator/renewals": withBody(renewalBody, (order) => orderRenewal(service, order)),
+    "POST /_emulator/upsells": withBody(UpsellRequest, (request) => setUpsell(service, request)),
+    "POST /_emulator/trigger": withBody(triggerBody, (request) => runTrigger(service, request)),
     "GET /_emulator/triggers": () => Effect.succeed({ data: triggers }),
-    "POST /_emulator/faults": ({ body }) =>
-      Effect.map(decodeInput(faultBody, body), (fault) => {
+    "POST /_emulator/faults": withBody(faultBody, (fault) =>
+      Effect.sync(() => {
         faults.add(fault)
         return { data: faults.pending() }
-      }),
+      })
+    ),
     "GET /_emulator/faults": () => Effect.sync(() => ({ data: faults.pending() })),
     "DELETE /_emulator/faults": () =>
       Effect.sync(() => {
@@ -129,23 +127,16 @@ export const makeControl = (service: Service, notifier: Notifier, faults: Faults
         return { data: faults.pending() }
       }),
     "GET /_emulator/events": ({ query }) => listEvents(service, notifier, query)
-  }
+  })
 
-  const changeOf = (request: HttpRequest): Answer | undefined => {
-    const [, group, id, ...rest] = segmentsOf(request.path) ?? []
-    if (request.method !== "POST" || group !== "accounts" || id === undefined || rest.length > 0) return undefined
-    return Effect.flatMap(decodeInput(accountChangeBody, request.body), (change) => changeAccount(service, id, change))
-  }
-
-  const operationOf = (request: HttpRequest): Answer => {
-    const name = `${request.method} ${request.path}`
-    const operation = Object.hasOwn(operations, name) ? operations[name] : undefined
-    return operation?.(request) ?? changeOf(request) ?? unknownUrl(request)
+  const answer = (request: HttpRequest): Answer => {
+    const found = find(`${request.method} ${request.path}`)
+    return found?.value(request, found.ids[0] ?? "") ?? unknownUrl(request)
   }
 
   return (request: HttpRequest): Effect.Effect<HttpReply, ProviderError | EmulatorError> =>
     authenticate(request, service.secretKey).pipe(
-      Effect.zipRight(Effect.suspend(() => operationOf(request))),
+      Effect.zipRight(Effect.suspend(() => answer(request))),
       Effect.map((value) => jsonReply(200, JSON.stringify(value)))
     )
 }

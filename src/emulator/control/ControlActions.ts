@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { type RequestContext, requestContext } from "../api/Route.ts"
+import { onAccount, type RequestContext } from "../api/Route.ts"
 import { type RenewalOrder, renewSubscription } from "../checkout/Renewal.ts"
 import type { EmulatorError } from "../EmulatorError.ts"
 import { isAccountId, newId } from "../Ids.ts"
@@ -13,20 +13,22 @@ import { maybe } from "./ControlInput.ts"
 
 export const isTarget = (url: string): boolean => URL.canParse(url) && /^https?:\/\//i.test(url)
 
-/** Without an id, always a new account. Error (400): an id other than `acct_` and 16 letters or digits. */
-export const ensureAccount = (service: Service, id?: string): Effect.Effect<string, ProviderError | EmulatorError> => {
-  if (id !== undefined && !isAccountId(id)) {
-    return invalid("id", "An account id is `acct_` and 16 letters or digits.")
-  }
-  return transactNow(service.store, (transaction, now) =>
+/** Creates an account if it is missing, the platform's own or a connected one; without an id, always a new one. */
+export const keepAccount = ({ platformId, store }: Pick<Service, "platformId" | "store">, id?: string) =>
+  transactNow(store, (transaction, now) =>
     Effect.sync(() => {
-      const accounts = transaction.in(service.platformId)
+      const accounts = transaction.in(platformId)
       const account = id ?? newId("acct_")
       if (accounts.get("account", account) === undefined) accounts.put("account", account, makeAccount(account, now))
       return account
     })
   )
-}
+
+/** Keeps a connected account. Error (400): an id other than `acct_` and 16 letters or digits. */
+export const ensureAccount = (service: Service, id?: string): Effect.Effect<string, ProviderError | EmulatorError> =>
+  id === undefined || isAccountId(id)
+    ? keepAccount(service, id)
+    : invalid("id", "An account id is `acct_` and 16 letters or digits.")
 
 /** As a change without an API request, notified in a version, by default the target's; an unknown account is a 403. */
 export const happen = <A>(
@@ -35,10 +37,9 @@ export const happen = <A>(
   body: (context: RequestContext) => Effect.Effect<A, ProviderError>,
   notifiedIn?: ApiVersion
 ): Effect.Effect<A, ProviderError | EmulatorError> =>
-  transactNow(service.store, (transaction, now) => {
-    const known = account !== service.platformId && transaction.in(service.platformId).get("account", account)
-    return known ? body(requestContext(service, transaction, { account, now, notifiedIn })) : accountInvalid(account)
-  })
+  onAccount(service, { account, notifiedIn }, (context) =>
+    context.connected && context.platform.objects.get("account", account) ? body(context) : accountInvalid(account)
+  )
 
 export const AccountChange = Schema.Struct({
   /** The owner revokes the platform's access: from then on its calls get 403 `account_invalid`. */

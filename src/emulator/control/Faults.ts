@@ -102,9 +102,14 @@ const answers: { readonly [F in Exclude<FaultKind, "kept_500" | "lost_answer">]:
   null_body: jsonReply(200, "null")
 }
 
-/** Answers a call with a fault. The call itself runs only if the fault lets it take effect. */
-export const suffer = <E>(fault: FaultKind, call: Effect.Effect<HttpReply, E>): Effect.Effect<HttpReply, E> => {
+/** Answers a call, with a fault if there is one. The call itself runs only if the fault lets it take effect. */
+export const suffer = <E>(
+  fault: FaultKind | undefined,
+  call: Effect.Effect<HttpReply, E>
+): Effect.Effect<HttpReply, E> => {
   switch (fault) {
+    case undefined:
+      return call
     case "kept_500":
       return Effect.as(call, errorReply(internalError))
     case "lost_answer":

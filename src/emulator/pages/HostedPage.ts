@@ -1,6 +1,5 @@
 import { Effect, Schema } from "effect"
 import { maximumAmount } from "../Amounts.ts"
-import { parseForm } from "../api/Form.ts"
 import * as Params from "../api/Params.ts"
 import { type RequestContext, requestContext } from "../api/Route.ts"
 import { type OpenCheckout, upsellOf, withChoices } from "../checkout/Choices.ts"
@@ -11,7 +10,7 @@ import type { EmulatorError } from "../EmulatorError.ts"
 import type { HttpReply, HttpRequest } from "../Http.ts"
 import { amountForm, amountIn, amountText, digitsOf, money } from "../Money.ts"
 import { invalid, type ProviderError } from "../ProviderError.ts"
-import type { LineItem, Order, PaymentLink, Price, Session } from "../Records.ts"
+import type { LineItem, Order, PaymentLink, Price, Records, Session } from "../Records.ts"
 import { expireSession, isOverdue } from "../resources/checkout/CheckoutSessions.ts"
 import { isOpen, openPaymentLink } from "../resources/checkout/PaymentLinks.ts"
 import { type Service, transactNow } from "../Service.ts"
@@ -19,8 +18,8 @@ import {
   type Html,
   html,
   htmlReply,
-  messagePage,
   messageReply,
+  type Page,
   type Part,
   page,
   redirect,
@@ -202,14 +201,11 @@ type Submission = typeof submission.Type
 
 const unknownSession = messageReply(404, "Not found", "There is no such checkout session.")
 
-const successUrl = (session: Session): string | undefined =>
-  session.success_url?.replaceAll("{CHECKOUT_SESSION_ID}", session.id)
-
 const linkOf = ({ objects }: RequestContext, { payment_link }: Session): PaymentLink | undefined =>
   payment_link === null ? undefined : objects.get("payment_link", payment_link)
 
 const confirmation = (context: RequestContext, session: Session): HttpReply => {
-  const location = successUrl(session)
+  const location = session.success_url?.replaceAll("{CHECKOUT_SESSION_ID}", session.id)
   const words = linkOf(context, session)?.after_completion.hosted_confirmation?.custom_message
   const message = words ?? "This order is complete."
   return location === undefined ? messageReply(200, "Thank you", message) : redirect(location, "Thank you", message)
@@ -218,31 +214,20 @@ const confirmation = (context: RequestContext, session: Session): HttpReply => {
 const expired = (status: number): HttpReply =>
   messageReply(status, "Expired", "This checkout session has expired. Nothing was charged.")
 
-/** Acts in the account that has the object; a page says so if there is none. */
-const inAccountOf = (
-  service: Service,
-  request: HttpRequest,
-  {
-    id,
-    kind,
-    unknown
-  }: { readonly id: string; readonly kind: "checkout.session" | "payment_link"; readonly unknown: HttpReply },
-  act: (context: RequestContext) => Effect.Effect<HttpReply>
-): Effect.Effect<HttpReply, EmulatorError> =>
-  transactNow(service.store, (transaction, now) => {
-    const account = transaction.scopes().find((scope) => transaction.in(scope).get(kind, id) !== undefined)
-    return account === undefined
-      ? Effect.succeed(unknown)
-      : act(requestContext(service, transaction, { account, now, requestId: request.id }))
-  })
+type Visit<Object> = (context: RequestContext, object: Object, request: HttpRequest) => Effect.Effect<HttpReply>
 
-/** The session, expired first if it is overdue. */
-const currentSession = (context: RequestContext, sessionId: string): OpenCheckout | undefined => {
-  const session = context.objects.get("checkout.session", sessionId)
-  const order = context.objects.get("order", sessionId)
-  if (session === undefined || order === undefined) return undefined
-  return { session: isOverdue(session, context.now) ? expireSession(context, session) : session, order }
-}
+/** The page of an object, in the account that has it; `unknown` if none has. */
+const pageOf =
+  <K extends "checkout.session" | "payment_link">(kind: K, unknown: HttpReply, visit: Visit<Records[K]>): Page =>
+  (service, request, id) =>
+    transactNow(service.store, (transaction, now) => {
+      for (const account of transaction.scopes()) {
+        const found = transaction.in(account).get(kind, id)
+        const cause = { account, now, requestId: request.id }
+        if (found !== undefined) return visit(requestContext(service, transaction, cause), found, request)
+      }
+      return Effect.succeed(unknown)
+    })
 
 const form = (context: RequestContext, status: number, { order, session }: OpenCheckout, refusal?: string) => {
   const { account, objects, platform } = context
@@ -333,15 +318,13 @@ const submit = (
     : Effect.flatMap(payerOf(submitted, session.currency), (payer) => act(context, checkout, submitted, payer))
 }
 
-const visit = (
-  context: RequestContext,
-  sessionId: string,
-  input: Effect.Effect<Submission, ProviderError> | undefined
-): Effect.Effect<HttpReply> => {
-  const checkout = currentSession(context, sessionId)
-  if (checkout === undefined) return Effect.succeed(unknownSession)
-  if (input === undefined) return Effect.succeed(show(context, checkout))
-  return input.pipe(
+const visitSession: Visit<Session> = (context, stored, { body, method }) => {
+  const order = context.objects.get("order", stored.id)
+  if (order === undefined) return Effect.succeed(unknownSession)
+  const session = isOverdue(stored, context.now) ? expireSession(context, stored) : stored
+  const checkout = { order, session }
+  if (method === "GET") return Effect.succeed(show(context, checkout))
+  return Params.decodeForm(submission, body).pipe(
     Effect.flatMap((submitted) => submit(context, checkout, submitted)),
     // An invalid form gets the page again, with the reason
     Effect.catchTag("ProviderError", (error) => Effect.succeed(form(context, error.status, checkout, error.message)))
@@ -359,23 +342,7 @@ const visit = (
  * Answers 303 to the success URL once paid (200 without one), 402 after a declined card, 410 for an expired session and
  * for a session of a closed payment link.
  */
-export const hostedPage =
-  (service: Service) =>
-  (request: HttpRequest, sessionId: string): Effect.Effect<HttpReply, EmulatorError> => {
-    if (request.method !== "GET" && request.method !== "POST") {
-      return Effect.succeed(htmlReply(405, messagePage("Not allowed", "Use GET or POST."), { allow: "GET, POST" }))
-    }
-    const input =
-      request.method === "GET"
-        ? undefined
-        : Effect.flatMap(parseForm(request.body), (fields) => Params.decodeParams(submission, fields))
-    return inAccountOf(
-      service,
-      request,
-      { id: sessionId, kind: "checkout.session", unknown: unknownSession },
-      (context) => visit(context, sessionId, input)
-    )
-  }
+export const hostedPage = pageOf("checkout.session", unknownSession, visitSession)
 
 export const expireOverdue = (service: Service): Effect.Effect<void, EmulatorError> =>
   transactNow(service.store, (transaction, now) =>
@@ -394,16 +361,10 @@ const unknownLink = messageReply(404, "Not found", "There is no such payment lin
 const closedLink = ({ inactive_message }: PaymentLink): HttpReply =>
   messageReply(410, "Closed", inactive_message ?? "This payment link is no longer active.")
 
-export const linkPage =
-  (service: Service) =>
-  (request: HttpRequest, id: string): Effect.Effect<HttpReply, EmulatorError> => {
-    if (request.method !== "GET") return Effect.succeed(messageReply(405, "Not allowed", "Use GET."))
-    return inAccountOf(service, request, { id, kind: "payment_link", unknown: unknownLink }, (context) =>
-      Effect.sync(() => {
-        const link = context.objects.get("payment_link", id)
-        if (link !== undefined && !isOpen(link)) return closedLink(link)
-        const url = link === undefined ? undefined : openPaymentLink(context, link)?.url
-        return url ? redirect(url, "Checkout", "On to the checkout.") : unknownLink
-      })
-    )
-  }
+export const linkPage = pageOf("payment_link", unknownLink, (context, link) =>
+  Effect.sync(() => {
+    if (!isOpen(link)) return closedLink(link)
+    const url = openPaymentLink(context, link)?.url
+    return url ? redirect(url, "Checkout", "On to the checkout.") : unknownLink
+  })
+)

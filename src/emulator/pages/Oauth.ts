@@ -1,20 +1,18 @@
 import { Effect, Schema } from "effect"
 import { authenticate, connectedAccount, isConnected } from "../Authentication.ts"
-import { type FormInput, parseForm } from "../api/Form.ts"
 import { newestFirst } from "../api/Lists.ts"
 import * as Params from "../api/Params.ts"
-import { requestContext } from "../api/Route.ts"
+import { onAccount, type RequestContext } from "../api/Route.ts"
+import { suffer } from "../control/Faults.ts"
 import type { EmulatorError } from "../EmulatorError.ts"
 import { type HttpReply, type HttpRequest, jsonReply } from "../Http.ts"
 import { newId, platformApplicationId } from "../Ids.ts"
-import type { ProviderError } from "../ProviderError.ts"
 import type { Account, Authorization } from "../Records.ts"
 import { makeAccount } from "../resources/connect/Accounts.ts"
-import { type Service, transactNow } from "../Service.ts"
-import type { Transaction } from "../store/Store.ts"
+import type { Service } from "../Service.ts"
 import { deauthorize } from "../triggers/AccountTriggers.ts"
 import { consentPage } from "./OwnerPages.ts"
-import { htmlReply, messageReply, redirect } from "./PageLayout.ts"
+import { htmlReply, messageReply, type Page, redirect } from "./PageLayout.ts"
 
 const lifetime = 5 * 60
 
@@ -35,21 +33,16 @@ const decisionParams = Schema.Struct({
   action: Params.oneOf("connect", "decline")
 })
 
-/** The transaction of a request to the page or by the platform. */
-interface Visit {
-  readonly service: Service
-  readonly transaction: Transaction
-  /** Unix seconds. */
-  readonly now: number
-}
-
-const visiting = <A, E>(service: Service, body: (visit: Visit) => Effect.Effect<A, E>) =>
-  transactNow(service.store, (transaction, now) => body({ service, transaction, now }))
+const onPlatform = <A, E>(
+  service: Service,
+  { id: requestId }: HttpRequest,
+  act: (context: RequestContext) => Effect.Effect<A, E>
+) => onAccount(service, { account: service.platformId, requestId }, act)
 
 /** The accounts that an owner may choose: the newest ones, without the platform's own. */
-const offered = ({ service, transaction }: Visit): ReadonlyArray<Account> =>
-  newestFirst(transaction.in(service.platformId).all("account"))
-    .filter(({ id }) => id !== service.platformId)
+const offered = ({ platform }: RequestContext): ReadonlyArray<Account> =>
+  newestFirst(platform.objects.all("account"))
+    .filter(({ id }) => id !== platform.id)
     .slice(0, mostOffered)
 
 const backTo = ({ redirect_uri, state }: Asked, answer: Readonly<Record<string, string>>): HttpReply => {
@@ -60,34 +53,30 @@ const backTo = ({ redirect_uri, state }: Asked, answer: Readonly<Record<string, 
   return redirect(url.href, "Thank you", "Back to the platform.")
 }
 
-const grant = ({ now, service, transaction }: Visit, asked: Asked, chosen: string): HttpReply | undefined => {
-  const platform = transaction.in(service.platformId)
+const grant = ({ now, platform }: RequestContext, asked: Asked, chosen: string): HttpReply | undefined => {
   const account = chosen === "new" ? newId("acct_") : chosen
   if (chosen === "new") {
-    platform.put("account", account, { ...makeAccount(account, now), controller: { type: "account" } })
-  } else if (account === service.platformId || platform.get("account", account) === undefined) {
+    platform.objects.put("account", account, { ...makeAccount(account, now), controller: { type: "account" } })
+  } else if (account === platform.id || platform.objects.get("account", account) === undefined) {
     return undefined
   }
   const code = newId("ac_")
   const scope = asked.scope ?? "read_only"
-  platform.put("authorization", code, { code, account, scope, expires: now + lifetime, redeemed: false })
+  platform.objects.put("authorization", code, { code, account, scope, expires: now + lifetime, redeemed: false })
   return backTo(asked, { scope, code })
 }
 
-const consent = (visit: Visit, { scope }: Asked, refusal?: string) =>
-  consentPage({ accounts: offered(visit), mayWrite: scope === "read_write", refusal })
+const consent = (context: RequestContext, { scope }: Asked, refusal?: string) =>
+  consentPage({ accounts: offered(context), mayWrite: scope === "read_write", refusal })
 
-const decide = (visit: Visit, asked: Asked, body: string): Effect.Effect<HttpReply> =>
-  Effect.flatMap(parseForm(body), (fields) => Params.decodeParams(decisionParams, fields)).pipe(
-    Effect.map(({ account, action }) =>
+const decide = (context: RequestContext, asked: Asked, body: string): Effect.Effect<HttpReply> =>
+  Effect.match(Params.decodeForm(decisionParams, body), {
+    onFailure: ({ message, status }) => htmlReply(status, consent(context, asked, message)),
+    onSuccess: ({ account, action }) =>
       action === "decline"
         ? backTo(asked, { error: "access_denied", error_description: "The user denied your request" })
-        : (grant(visit, asked, account) ?? htmlReply(422, consent(visit, asked, "Choose one of the accounts.")))
-    ),
-    Effect.catchTag("ProviderError", (error) =>
-      Effect.succeed(htmlReply(error.status, consent(visit, asked, error.message)))
-    )
-  )
+        : (grant(context, asked, account) ?? htmlReply(422, consent(context, asked, "Choose one of the accounts.")))
+  })
 
 /**
  * The page on which an account's owner grants the platform access: `GET /oauth/authorize` shows it, `POST` performs its
@@ -95,16 +84,15 @@ const decide = (visit: Visit, asked: Asked, body: string): Effect.Effect<HttpRep
  * requires that URL to be registered; the emulator accepts every http and https URL.
  */
 const authorizePage = (service: Service, request: HttpRequest): Effect.Effect<HttpReply, EmulatorError> => {
-  const asked = Effect.flatMap(parseForm(request.query), (query) => Params.decodeParams(authorizeParams, query))
-  const answer = (params: Asked) =>
-    params.client_id === platformApplicationId
-      ? visiting(service, (visit) =>
+  const answer = (asked: Asked) =>
+    asked.client_id === platformApplicationId
+      ? onPlatform(service, request, (context) =>
           request.method === "POST"
-            ? decide(visit, params, request.body)
-            : Effect.sync(() => htmlReply(200, consent(visit, params)))
+            ? decide(context, asked, request.body)
+            : Effect.sync(() => htmlReply(200, consent(context, asked)))
         )
-      : Effect.succeed(messageReply(400, "Unknown platform", `No application matches client_id '${params.client_id}'.`))
-  return Effect.flatMap(asked, answer).pipe(
+      : Effect.succeed(messageReply(400, "Unknown platform", `No application matches client_id '${asked.client_id}'.`))
+  return Effect.flatMap(Params.decodeForm(authorizeParams, request.query), answer).pipe(
     Effect.catchTag("ProviderError", (error) =>
       Effect.succeed(messageReply(error.status, "This can't be opened", error.message))
     )
@@ -115,8 +103,8 @@ const authorizePage = (service: Service, request: HttpRequest): Effect.Effect<Ht
 const refused = (status: number, error: string, description: string): HttpReply =>
   jsonReply(status, JSON.stringify({ error, error_description: description }))
 
-const revoke = ({ now, service, transaction }: Visit, account: string, requestId: string) =>
-  deauthorize(requestContext(service, transaction, { account, now, requestId }), { snapshot: true, thin: false })
+const revoke = (context: RequestContext, account: string) =>
+  deauthorize(context.in(account), { snapshot: true, thin: false })
 
 const tokenOf = ({ account, scope }: Authorization): HttpReply =>
   jsonReply(
@@ -137,71 +125,61 @@ const tokenParams = Schema.Struct({
   grant_type: Params.text(100)
 })
 
-const token = (service: Service, request: HttpRequest, input: FormInput) =>
-  Effect.gen(function* () {
-    const { code = "", grant_type } = yield* Params.decodeParams(tokenParams, input)
-    if (grant_type !== "authorization_code") {
-      return refused(400, "unsupported_grant_type", `Grant type not supported: ${grant_type}`)
-    }
-    return yield* visiting(service, (visit) =>
-      Effect.gen(function* () {
-        const platform = visit.transaction.in(service.platformId)
-        const found = platform.get("authorization", code)
-        if (found === undefined || found.expires <= visit.now) {
-          return refused(400, "invalid_grant", `Authorization code does not exist: ${code.slice(0, 100)}`)
-        }
-        if (found.redeemed) {
-          if (isConnected(platform, found.account)) yield* revoke(visit, found.account, request.id)
-          return refused(400, "invalid_grant", "This authorization code has already been used. Its tokens are revoked.")
-        }
-        platform.put("authorization", code, { ...found, redeemed: true })
-        platform.put("connection", found.account, { account: found.account, revoked: false })
-        return tokenOf(found)
-      })
-    )
-  })
+const token = Effect.fnUntraced(function* (context: RequestContext, body: string) {
+  const { code = "", grant_type } = yield* Params.decodeForm(tokenParams, body)
+  if (grant_type !== "authorization_code") {
+    return refused(400, "unsupported_grant_type", `Grant type not supported: ${grant_type}`)
+  }
+  const platform = context.platform.objects
+  const found = platform.get("authorization", code)
+  if (found === undefined || found.expires <= context.now) {
+    return refused(400, "invalid_grant", `Authorization code does not exist: ${code.slice(0, 100)}`)
+  }
+  if (found.redeemed) {
+    if (isConnected(platform, found.account)) yield* revoke(context, found.account)
+    return refused(400, "invalid_grant", "This authorization code has already been used. Its tokens are revoked.")
+  }
+  platform.put("authorization", code, { ...found, redeemed: true })
+  platform.put("connection", found.account, { account: found.account, revoked: false })
+  return tokenOf(found)
+})
 
 const deauthorizeParams = Schema.Struct({ client_id: Params.text(100), stripe_user_id: Params.text(100) })
 
-const endAccess = (service: Service, request: HttpRequest, input: FormInput) =>
-  Effect.gen(function* () {
-    const { client_id, stripe_user_id: account } = yield* Params.decodeParams(deauthorizeParams, input)
-    if (client_id !== platformApplicationId) {
-      return refused(401, "invalid_client", `No such application: '${client_id}'`)
-    }
-    return yield* visiting(service, (visit) =>
-      Effect.gen(function* () {
-        const known = connectedAccount(visit.transaction.in(service.platformId), account)
-        if (known === undefined || account === service.platformId) {
-          return refused(
-            401,
-            "invalid_client",
-            `This application is not connected to stripe account ${account}, or that account does not exist.`
-          )
-        }
-        yield* revoke(visit, account, request.id)
-        return jsonReply(200, JSON.stringify({ stripe_user_id: account }))
-      })
+const endAccess = Effect.fnUntraced(function* (context: RequestContext, body: string) {
+  const { client_id, stripe_user_id: account } = yield* Params.decodeForm(deauthorizeParams, body)
+  if (client_id !== platformApplicationId) {
+    return refused(401, "invalid_client", `No such application: '${client_id}'`)
+  }
+  const { id, objects } = context.platform
+  if (account === id || connectedAccount(objects, account) === undefined) {
+    return refused(
+      401,
+      "invalid_client",
+      `This application is not connected to stripe account ${account}, or that account does not exist.`
     )
-  })
+  }
+  yield* revoke(context, account)
+  return jsonReply(200, JSON.stringify({ stripe_user_id: account }))
+})
 
 const operations = { token, deauthorize: endAccess } as const
 
-/** `/oauth/authorize` for an account's owner; `POST /oauth/token` and `/oauth/deauthorize` for the platform. */
-export const oauth =
-  (service: Service) =>
-  (request: HttpRequest, name: string): Effect.Effect<HttpReply, ProviderError | EmulatorError> => {
-    if (name === "authorize" && (request.method === "GET" || request.method === "POST")) {
-      return authorizePage(service, request)
-    }
-    if (request.method !== "POST" || (name !== "token" && name !== "deauthorize")) {
-      return Effect.succeed(refused(404, "invalid_request", "Unrecognized request URL."))
-    }
-    return authenticate(request, service.secretKey).pipe(
-      Effect.zipRight(parseForm(request.body)),
-      Effect.flatMap((input) => operations[name](service, request, input)),
-      Effect.catchTag("ProviderError", ({ message, status }) =>
-        Effect.succeed(refused(status, status === 401 ? "invalid_client" : "invalid_request", message))
-      )
-    )
+const operation = (service: Service, request: HttpRequest, name: string) => {
+  if (request.method !== "POST" || (name !== "token" && name !== "deauthorize")) {
+    return Effect.succeed(refused(404, "invalid_request", "Unrecognized request URL."))
   }
+  return authenticate(request, service.secretKey).pipe(
+    Effect.zipRight(onPlatform(service, request, (context) => operations[name](context, request.body))),
+    Effect.catchTag("ProviderError", ({ message, status }) =>
+      Effect.succeed(refused(status, status === 401 ? "invalid_client" : "invalid_request", message))
+    )
+  )
+}
+
+/** `/oauth/authorize` for an account's owner; `POST /oauth/token` and `/oauth/deauthorize` for the platform. */
+export const oauth: Page = (service, request, name) => {
+  if (name !== "authorize") return suffer(service.faults.take(request), operation(service, request, name))
+  const { method } = request
+  return method === "GET" || method === "POST" ? authorizePage(service, request) : operation(service, request, name)
+}

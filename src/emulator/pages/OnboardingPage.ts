@@ -1,16 +1,13 @@
 import { Effect, Schema } from "effect"
 import { connectedAccount } from "../Authentication.ts"
-import { parseForm } from "../api/Form.ts"
 import * as Params from "../api/Params.ts"
-import { type RequestContext, requestContext } from "../api/Route.ts"
+import { onAccount, type RequestContext } from "../api/Route.ts"
 import { changedAccount } from "../control/AccountChanges.ts"
-import type { EmulatorError } from "../EmulatorError.ts"
-import type { HttpReply, HttpRequest } from "../Http.ts"
+import type { HttpReply } from "../Http.ts"
 import { newUrlToken } from "../Ids.ts"
 import type { Account, OnboardingVisit } from "../Records.ts"
-import { type Service, transactNow } from "../Service.ts"
 import { maxBusinessName, onboardingPage } from "./OwnerPages.ts"
-import { htmlReply, messageReply, redirect } from "./PageLayout.ts"
+import { htmlReply, messageReply, type Page, redirect } from "./PageLayout.ts"
 
 const submission = Schema.Struct({
   action: Params.oneOf("finish", "partial", "leave"),
@@ -21,8 +18,6 @@ const submission = Schema.Struct({
 const document = "individual.verification.document"
 
 const unknown = messageReply(404, "Not found", "There is no such page. Start the onboarding again from the platform.")
-
-const unsupported = htmlReply(405, messageReply(405, "Not allowed", "Use GET or POST.").body, { allow: "GET, POST" })
 
 /** The account after its owner has submitted everything, or everything except a document. */
 const completed = (account: Account, name: string, complete: boolean): Account => {
@@ -69,47 +64,35 @@ const submit = (
   return back
 }
 
-export const accountLinkPage =
-  (service: Service) =>
-  (request: HttpRequest, accountId: string, token: string): Effect.Effect<HttpReply, EmulatorError> => {
-    if (request.method !== "GET") return Effect.succeed(messageReply(405, "Not allowed", "Use GET."))
-    return transactNow(service.store, (transaction, now) =>
-      Effect.sync(() => {
-        const platform = transaction.in(service.platformId)
-        const link = platform.get("account_link", token)
-        if (link === undefined || link.account !== accountId) return unknown
-        if (link.opened || link.expires <= now || connectedAccount(platform, accountId) === undefined) {
-          return redirect(link.refreshUrl, "This link no longer works", "Back to the platform.")
-        }
-        platform.put("account_link", token, { ...link, opened: true })
-        const id = newUrlToken()
-        platform.put("onboarding_visit", id, { id, account: accountId, returnUrl: link.returnUrl, created: now })
-        return redirect(`${service.baseUrl}/setup/e/${accountId}/${id}`, "Set up your payments", "On to the form.")
-      })
-    )
-  }
+export const accountLinkPage: Page = (service, { id: requestId }, accountId, token) =>
+  onAccount(service, { account: accountId, requestId }, ({ now, platform: { objects: platform } }) =>
+    Effect.sync(() => {
+      const link = platform.get("account_link", token)
+      if (link === undefined || link.account !== accountId) return unknown
+      if (link.opened || link.expires <= now || connectedAccount(platform, accountId) === undefined) {
+        return redirect(link.refreshUrl, "This link no longer works", "Back to the platform.")
+      }
+      platform.put("account_link", token, { ...link, opened: true })
+      const id = newUrlToken()
+      platform.put("onboarding_visit", id, { id, account: accountId, returnUrl: link.returnUrl, created: now })
+      return redirect(`${service.baseUrl}/setup/e/${accountId}/${id}`, "Set up your payments", "On to the form.")
+    })
+  )
 
 /**
  * The page of an account's onboarding. `GET /setup/e/<account>/<token>` shows it, `POST` performs its buttons' actions:
  * `action=finish` submits everything, `action=partial` everything except a document, `action=leave` nothing. Each
  * redirects to the platform (303) and ends the visit; the first two change the account. Event: `account.updated`.
  */
-export const accountSetupPage =
-  (service: Service) =>
-  (request: HttpRequest, accountId: string, token: string): Effect.Effect<HttpReply, EmulatorError> => {
-    if (request.method !== "GET" && request.method !== "POST") return Effect.succeed(unsupported)
-    return transactNow(service.store, (transaction, now) => {
-      const platform = transaction.in(service.platformId)
-      const visit = platform.get("onboarding_visit", token)
-      const account = connectedAccount(platform, accountId)
-      if (visit === undefined || visit.account !== accountId || account === undefined) return Effect.succeed(unknown)
-      if (request.method === "GET") return Effect.succeed(htmlReply(200, onboardingPage(account, undefined)))
-      const context = requestContext(service, transaction, { account: accountId, now, requestId: request.id })
-      return Effect.flatMap(parseForm(request.body), (fields) => Params.decodeParams(submission, fields)).pipe(
-        Effect.map((submitted) => submit(context, visit, account, submitted)),
-        Effect.catchTag("ProviderError", (error) =>
-          Effect.succeed(htmlReply(error.status, onboardingPage(account, error.message)))
-        )
-      )
+export const accountSetupPage: Page = (service, request, accountId, token) =>
+  onAccount(service, { account: accountId, requestId: request.id }, (context) => {
+    const platform = context.platform.objects
+    const visit = platform.get("onboarding_visit", token)
+    const account = connectedAccount(platform, accountId)
+    if (visit === undefined || visit.account !== accountId || account === undefined) return Effect.succeed(unknown)
+    if (request.method === "GET") return Effect.succeed(htmlReply(200, onboardingPage(account, undefined)))
+    return Effect.match(Params.decodeForm(submission, request.body), {
+      onFailure: ({ message, status }) => htmlReply(status, onboardingPage(account, message)),
+      onSuccess: (submitted) => submit(context, visit, account, submitted)
     })
-  }
+  })

@@ -3,8 +3,6 @@ import { type Html, html, page, refusalOf } from "./PageLayout.ts"
 
 export const maxBusinessName = 100
 
-const nameOf = ({ business_profile, id }: Account): string => business_profile?.name ?? id
-
 const wordsOf: Readonly<Record<string, string>> = {
   "business_profile.name": "the name of your business",
   business_type: "the kind of your business",
@@ -51,9 +49,9 @@ export interface Consent {
   readonly refusal: string | undefined
 }
 
-const accountChoice = (account: Account, index: number): Html => {
-  const label = account.business_profile?.name == null ? account.id : `${nameOf(account)} (${account.id})`
-  return html`<label class="choice"><input type="radio" name="account" value="${account.id}"${index === 0 && html` checked`}> <span>${label}</span></label>
+const accountChoice = ({ business_profile, id }: Account, index: number): Html => {
+  const label = business_profile?.name == null ? id : `${business_profile.name} (${id})`
+  return html`<label class="choice"><input type="radio" name="account" value="${id}"${index === 0 && html` checked`}> <span>${label}</span></label>
 `
 }
 

@@ -1,4 +1,15 @@
-import type { HttpReply } from "../Http.ts"
+import type { Effect } from "effect"
+import type { EmulatorError } from "../EmulatorError.ts"
+import type { HttpReply, HttpRequest } from "../Http.ts"
+import type { Service } from "../Service.ts"
+
+/** Answers a request for a page; `id` and `token` are from its path, "" if it has none. */
+export type Page = (
+  service: Service,
+  request: HttpRequest,
+  id: string,
+  token: string
+) => Effect.Effect<HttpReply, EmulatorError>
 
 /** HTML that is safe to put into a page: only {@link html} creates it. */
 export class Html {

@@ -1,15 +1,14 @@
 import * as fs from "node:fs"
 import { dirname } from "node:path"
-import { Effect, Queue, Schema, type Scope } from "effect"
+import { Effect, Queue, Record, Schema, type Scope } from "effect"
 import { EmulatorError } from "../EmulatorError.ts"
 import {
   type Change,
   type Collections,
   type Delivery,
   type Entry,
-  emptyCollections,
+  everyKind,
   type Kind,
-  kinds,
   type Records
 } from "../Records.ts"
 
@@ -27,6 +26,8 @@ const unwritable = (file: string, cause: unknown): EmulatorError =>
   new EmulatorError({ reason: "JournalUnwritable", message: `Emulator journal ${file} cannot be written`, cause })
 
 const isMissing = (cause: unknown): boolean => cause instanceof Error && "code" in cause && cause.code === "ENOENT"
+
+const kinds = Record.keys(everyKind)
 
 const isLine = Schema.is(
   Schema.Struct({
@@ -176,7 +177,7 @@ type State<Absent = never> = Map<string, Collections<Absent>>
 const collectionsOf = <Absent>(state: State<Absent>, scope: string): Collections<Absent> => {
   const known = state.get(scope)
   if (known !== undefined) return known
-  const fresh = emptyCollections<Absent>()
+  const fresh: Collections<Absent> = Record.map(everyKind, () => new Map<string, never>())
   state.set(scope, fresh)
   return fresh
 }
@@ -201,11 +202,11 @@ const changesOf = (state: State<null>): ReadonlyArray<Change> =>
   Array.from(state).flatMap(([scope, collections]) => kinds.flatMap((kind) => changesOfKind(scope, kind, collections)))
 
 const overlay = (state: State, writes: State<null>, scope: string): Scoped => {
-  const base = collectionsOf(state, scope)
+  const base = state.get(scope)
   const written = collectionsOf(writes, scope)
   const all = <K extends Kind>(kind: K): ReadonlyArray<Records[K]> => {
-    if (written[kind].size === 0) return Array.from(base[kind].values())
-    const merged: Map<string, Records[K] | null> = new Map(base[kind])
+    if (written[kind].size === 0) return Array.from(base?.[kind].values() ?? [])
+    const merged: Map<string, Records[K] | null> = new Map(base?.[kind])
     for (const [id, value] of written[kind]) merged.set(id, value)
     return Array.from(merged.values()).filter((value) => value !== null)
   }
@@ -213,7 +214,7 @@ const overlay = (state: State, writes: State<null>, scope: string): Scoped => {
     all,
     get: (kind, id) => {
       const value = written[kind].get(id)
-      return value === null ? undefined : (value ?? base[kind].get(id))
+      return value === null ? undefined : (value ?? base?.[kind].get(id))
     },
     put: (kind, id, value) => {
       written[kind].set(id, value)

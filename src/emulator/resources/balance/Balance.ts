@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Stripe } from "stripe"
 import { noParams, type RequestContext, type Route, route } from "../../api/Route.ts"
-import type { Account, BalanceTransaction, Wire } from "../../Records.ts"
+import type { Account, Wire } from "../../Records.ts"
 import { currentTransactions } from "./BalanceTransactions.ts"
 
 type BalanceSettings = Wire<Stripe.BalanceSettings>
@@ -24,31 +24,19 @@ const settingsOf = (account: Account | undefined): BalanceSettings => {
   }
 }
 
-/** Net amounts by currency; 0 for a currency without transactions. */
-const sums = (currencies: ReadonlyArray<string>, transactions: ReadonlyArray<BalanceTransaction>) =>
-  currencies.map((currency) => {
-    const amount = transactions
-      .filter((transaction) => transaction.currency === currency)
-      .reduce((sum, { net }) => sum + net, 0)
-    return { amount, currency, source_types: { card: amount } }
-  })
-
 const balanceOf = (context: RequestContext) => {
   const transactions = currentTransactions(context)
   const own = context.platform.objects.get("account", context.account)?.default_currency ?? "usd"
   const currencies = Array.from(new Set([own, ...transactions.map(({ currency }) => currency)]))
-  return {
-    object: "balance",
-    available: sums(
-      currencies,
-      transactions.filter(({ status }) => status === "available")
-    ),
-    livemode: false,
-    pending: sums(
-      currencies,
-      transactions.filter(({ status }) => status === "pending")
-    )
-  }
+  /** Net amounts by currency; 0 for a currency without such transactions. */
+  const sums = (status: "available" | "pending") =>
+    currencies.map((currency) => {
+      const amount = transactions
+        .filter((transaction) => transaction.currency === currency && transaction.status === status)
+        .reduce((sum, { net }) => sum + net, 0)
+      return { amount, currency, source_types: { card: amount } }
+    })
+  return { object: "balance", available: sums("available"), livemode: false, pending: sums("pending") }
 }
 
 export const balanceRoutes: ReadonlyArray<Route> = [

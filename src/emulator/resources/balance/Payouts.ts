@@ -70,19 +70,12 @@ const failure = { failure_code: "account_closed", failure_message: "The bank acc
 
 const changed = (context: RequestContext, before: Payout, state: PayoutState): Payout => {
   const payout: Payout = { ...before, status: state }
-  switch (state) {
-    case "failed": {
-      const returned = recordReturnedPayout(context, before, "payout_failure")
-      return { ...payout, ...failure, failure_balance_transaction: returned.id }
-    }
-    case "canceled": {
-      const returned = recordReturnedPayout(context, before, "payout_cancel")
-      return { ...payout, failure_balance_transaction: returned.id }
-    }
-    default:
-      return payout
-  }
+  if (state !== "failed" && state !== "canceled") return payout
+  const returned = recordReturnedPayout(context, before, state === "failed" ? "payout_failure" : "payout_cancel")
+  return { ...payout, ...(state === "failed" ? failure : {}), failure_balance_transaction: returned.id }
 }
+
+const payouts = resource("/v1/payouts", "payout")
 
 /** Errors: `resource_missing` (404); an invalid state transition (400). */
 export const movePayout: (
@@ -122,7 +115,5 @@ const filters = Params.optionals({
   destination: Params.text(),
   status: Params.oneOf("pending", "paid", "failed", "canceled", "in_transit")
 })
-
-const payouts = resource("/v1/payouts", "payout")
 
 export const payoutRoutes: ReadonlyArray<Route> = [payouts.list(filters), payouts.get]

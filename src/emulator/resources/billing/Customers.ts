@@ -5,8 +5,8 @@ import { type Customer, nulls } from "../../Records.ts"
 import { resource } from "../Resource.ts"
 
 /** Creates the customer for a payer. Event: `customer.created`. */
-export const createCustomer = (context: RequestContext, email: string | null): Customer => {
-  return context.save("customer", "customer.created", {
+export const createCustomer = (context: RequestContext, email: string | null): Customer =>
+  context.save("customer", "customer.created", {
     id: newId("cus_"),
     object: "customer",
     ...nulls("address currency customer_account default_source description discount name phone shipping test_clock"),
@@ -22,7 +22,6 @@ export const createCustomer = (context: RequestContext, email: string | null): C
     preferred_locales: [],
     tax_exempt: "none"
   })
-}
 
 const customers = resource("/v1/customers", "customer")
 

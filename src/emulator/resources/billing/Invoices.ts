@@ -221,3 +221,15 @@ export const makeInvoice = (context: RequestContext, terms: InvoiceTerms): Invoi
     }
   }
 }
+
+/** Stores an invoice. Events: that it was created and finalized, and that it is paid or that its payment failed. */
+export const issue = ({ emit, objects }: RequestContext, invoice: Invoice): void => {
+  objects.put("invoice", invoice.id, invoice)
+  const outcome =
+    invoice.status === "paid"
+      ? (["invoice.paid", "invoice.payment_succeeded"] as const)
+      : (["invoice.payment_failed"] as const)
+  for (const type of ["invoice.created", "invoice.finalized", ...outcome] as const) {
+    emit({ type, shape: "invoice", object: invoice })
+  }
+}

@@ -78,8 +78,7 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: Cre
   }
   yield* checkTerms(context.now, params)
   yield* checkProducts(context, params)
-  const coupon = makeCoupon(id, context.now, params)
-  return context.save("coupon", "coupon.created", coupon)
+  return context.save("coupon", "coupon.created", makeCoupon(id, context.now, params))
 })
 
 /** The coupon with its current state: `valid` until its last redemption or its deadline. */

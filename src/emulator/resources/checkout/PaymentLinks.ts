@@ -2,7 +2,7 @@ import { Effect, Schema, Struct } from "effect"
 import * as Params from "../../api/Params.ts"
 import type { RequestContext, Route } from "../../api/Route.ts"
 import { newId } from "../../Ids.ts"
-import { type Check, firstOf, invalid, type ProviderError } from "../../ProviderError.ts"
+import { type Check, firstOf, invalid } from "../../ProviderError.ts"
 import { type LineItem, nulls, type PaymentLink, type Session } from "../../Records.ts"
 import { resource } from "../Resource.ts"
 import {
@@ -193,20 +193,19 @@ const makeLink = (baseUrl: string, { currency, sold }: Sale, params: LinkParams)
 }
 
 /** Errors (400): as for a checkout session, each with `param`. */
-const createPaymentLink: (context: RequestContext, params: LinkParams) => Effect.Effect<PaymentLink, ProviderError> =
-  Effect.fnUntraced(function* (context, params) {
-    const sale = yield* makeSale(context, params.line_items, params.currency)
-    yield* checkMode(sale, params)
-    yield* checkQuantities(params.line_items)
-    yield* checkAfterCompletion(params.after_completion)
-    const trial = params.subscription_data?.trial_period_days !== undefined
-    const adjustable = params.line_items.map(adjustableOf)
-    const items = sale.sold.map((one, index) => makeItem(one, trial, adjustable[index]))
-    yield* checkTotal(items, "line_items")
-    const link = makeLink(context.baseUrl, sale, params)
-    context.objects.put("order", link.id, makeOrder(items, params))
-    return context.save("payment_link", "payment_link.created", link)
-  })
+const createPaymentLink = Effect.fnUntraced(function* (context: RequestContext, params: LinkParams) {
+  const sale = yield* makeSale(context, params.line_items, params.currency)
+  yield* checkMode(sale, params)
+  yield* checkQuantities(params.line_items)
+  yield* checkAfterCompletion(params.after_completion)
+  const trial = params.subscription_data?.trial_period_days !== undefined
+  const adjustable = params.line_items.map(adjustableOf)
+  const items = sale.sold.map((one, index) => makeItem(one, trial, adjustable[index]))
+  yield* checkTotal(items, "line_items")
+  const link = makeLink(context.baseUrl, sale, params)
+  context.objects.put("order", link.id, makeOrder(items, params))
+  return context.save("payment_link", "payment_link.created", link)
+})
 
 const updateParams = Schema.Struct({
   active: Params.optional(Params.boolean),

@@ -71,9 +71,8 @@ export const openDispute = Effect.fnUntraced(function* (context: RequestContext,
   yield* checkDisputable(charge)
   const made = makeDispute(context, charge, order)
   const dispute: Dispute = { ...made, balance_transactions: [recordDispute(context, made)] }
-  context.objects.put("dispute", dispute.id, dispute)
   context.objects.put("charge", charge.id, { ...charge, disputed: true })
-  context.emit({ type: "charge.dispute.created", shape: "dispute", object: dispute })
+  context.save("dispute", "charge.dispute.created", dispute)
   context.emit({ type: "charge.dispute.funds_withdrawn", shape: "dispute", object: dispute })
   return dispute
 })
@@ -102,12 +101,10 @@ export const closeDispute = Effect.fnUntraced(function* (context: RequestContext
     return yield* invalid("dispute", `Dispute ${id} has ended: ${before.status}.`)
   }
   const dispute = closed(context, before, outcome)
-  context.objects.put("dispute", id, dispute)
   if (outcome === "won") {
     context.emit({ type: "charge.dispute.funds_reinstated", shape: "dispute", object: dispute })
   }
-  context.emit({ type: "charge.dispute.closed", shape: "dispute", object: dispute })
-  return dispute
+  return context.save("dispute", "charge.dispute.closed", dispute)
 })
 
 const disputes = resource("/v1/disputes", "dispute")

@@ -101,20 +101,17 @@ export const createRefund = Effect.fnUntraced(function* (context: RequestContext
     amount_refunded: amountRefunded,
     refunded: amountRefunded === charge.amount
   }
-  context.objects.put("refund", refund.id, refund)
-  context.objects.put("charge", charge.id, refunded)
-  context.emit({ type: "refund.created", shape: "refund", object: refund })
-  context.emit({ type: "charge.refunded", shape: "charge", object: refunded, previous: charge })
+  context.save("refund", "refund.created", refund)
+  context.save("charge", "charge.refunded", refunded, charge)
   return refund
 })
 
 const refunds = resource("/v1/refunds", "refund")
 
-const changed = (context: RequestContext, refund: Refund, before: Refund): void => {
-  context.objects.put("refund", refund.id, refund)
-  for (const type of ["refund.updated", "charge.refund.updated"] as const) {
-    context.emit({ type, shape: "refund", object: refund, previous: before })
-  }
+const changed = (context: RequestContext, refund: Refund, before: Refund): Refund => {
+  context.save("refund", "refund.updated", refund, before)
+  context.emit({ type: "charge.refund.updated", shape: "refund", object: refund, previous: before })
+  return refund
 }
 
 export const settleRefund = Effect.fnUntraced(function* (context: RequestContext, id: string) {
@@ -123,9 +120,7 @@ export const settleRefund = Effect.fnUntraced(function* (context: RequestContext
     return yield* invalid("refund", `Refund ${id} is not pending: ${before.status}.`)
   }
   const { pending_reason: _, ...rest } = before
-  const refund: Refund = { ...rest, status: "succeeded" }
-  changed(context, refund, before)
-  return refund
+  return changed(context, { ...rest, status: "succeeded" }, before)
 })
 
 /** The money returns to the balance. Events: `refund.failed`, `refund.updated`, `charge.refund.updated`. */
@@ -154,14 +149,13 @@ export const failRefund = Effect.fnUntraced(function* (
     })
   }
   context.emit({ type: "refund.failed", shape: "refund", object: refund, previous: before })
-  changed(context, refund, before)
-  return refund
+  return changed(context, refund, before)
 })
 
 const update = (context: RequestContext, params: typeof updateParams.Type, before: Refund) =>
   Effect.sync(() => {
-    const refund: Refund = { ...before, metadata: Params.patchMetadata(before.metadata ?? {}, params.metadata) }
-    return context.save("refund", "refund.updated", refund, before)
+    const metadata = Params.patchMetadata(before.metadata ?? {}, params.metadata)
+    return context.save("refund", "refund.updated", { ...before, metadata }, before)
   })
 
 export const refundRoutes: ReadonlyArray<Route> = [
