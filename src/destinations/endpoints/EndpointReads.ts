@@ -7,7 +7,7 @@ import type { Tenant } from "../../platform/kit/Tenant.ts"
 import { orUnavailable } from "../../platform/storage/Database.ts"
 import { type makeEndpointsRepo, noEndpoint } from "./EndpointsRepo.ts"
 
-interface Query<Id> {
+export interface ListQuery<Id> {
   readonly limit?: number
   readonly starting_after?: Id
 }
@@ -23,7 +23,7 @@ interface Parts<Id, Row> {
     readonly list: (
       tenant: Tenant,
       endpointId: EndpointId,
-      query: Query<Id>,
+      query: ListQuery<Id>,
       limit: number
     ) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
   }
@@ -43,7 +43,7 @@ export const endpointReads = <Id extends string, Row>(
   }, orUnavailable),
 
   /** Refuses a `starting_after` that is not one of them. */
-  list: Effect.fn(`${service}.list`)(function* (tenant: Tenant, endpointId: EndpointId, query: Query<Id>) {
+  list: Effect.fn(`${service}.list`)(function* (tenant: Tenant, endpointId: EndpointId, query: ListQuery<Id>) {
     if (!(yield* endpoints.existed(tenant, endpointId))) return yield* noEndpoint()
     const { limit = defaultPageSize, starting_after: after } = query
     if (after !== undefined && Option.isNone(yield* repo.find(tenant, endpointId, after))) return yield* unknownCursor()
