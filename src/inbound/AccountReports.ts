@@ -12,24 +12,11 @@ import { transaction } from "../platform/storage/Database.ts"
 import { makeAccountStatusRepo, type StatusComparison } from "./AccountStatusRepo.ts"
 import type { InboundContext } from "./ContextStatement.ts"
 import { classify, type Decision, decisionOf, type EnrichmentFailure, malformedDecision, nothing } from "./Decision.ts"
-import type { MalformedPart } from "./Receipt.ts"
-import type { NewReceipt, StoredReceipt } from "./ReceiptStatement.ts"
+import { type NewReceipt, reportOf, type StoredReport } from "./ReceiptStatement.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
 
 export type ReceiptBase = Omit<NewReceipt, keyof Decision>
-
-export interface StoredReport {
-  readonly outcome: NewReceipt["outcome"]
-  readonly stored: boolean
-  /** Whether some of its deliveries are queued for a worker. */
-  readonly waits: boolean
-  readonly malformedPart: MalformedPart | null
-}
-
-export const reportOf =
-  ({ malformedPart }: Decision) =>
-  ({ first, outcome, waits }: StoredReceipt): StoredReport => ({ outcome, stored: first, waits, malformedPart })
 
 type Insert<A extends { readonly stored: boolean }, E> = (decision: Decision) => Effect.Effect<A, E>
 

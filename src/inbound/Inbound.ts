@@ -21,7 +21,7 @@ import { service } from "../platform/kit/Service.ts"
 import { isUnavailable, transaction } from "../platform/storage/Database.ts"
 import { Metrics, type MetricsWriter } from "../platform/telemetry/Metrics.ts"
 import { annotateFiber, spanned, traceparentOf } from "../platform/telemetry/Spans.ts"
-import { makeAccountReports, type ReceiptBase, reportOf, type StoredReport } from "./AccountReports.ts"
+import { makeAccountReports, type ReceiptBase } from "./AccountReports.ts"
 import { type InboundContext, storable } from "./ContextStatement.ts"
 import {
   classify,
@@ -37,6 +37,7 @@ import {
 } from "./Decision.ts"
 import { makeRecordFailedRefund } from "./FailedRefunds.ts"
 import type { MalformedPart, ReceiptOutcome } from "./Receipt.ts"
+import { reportOf, type StoredReport } from "./ReceiptStatement.ts"
 import { makeReceiptsRepo, type TenantChanged } from "./ReceiptsRepo.ts"
 import { isAccountUpdate, type Notification, parseThinNotification, thinDeauthorization } from "./ThinNotification.ts"
 

@@ -139,6 +139,18 @@ export interface StoredReceipt {
   readonly waits: boolean
 }
 
+export interface StoredReport {
+  readonly outcome: NewReceipt["outcome"]
+  readonly stored: boolean
+  /** Whether some of its deliveries are queued for a worker. */
+  readonly waits: boolean
+  readonly malformedPart: MalformedPart | null
+}
+
+export const reportOf =
+  ({ malformedPart }: Pick<NewReceipt, "malformedPart">) =>
+  ({ first, outcome, waits }: StoredReceipt): StoredReport => ({ outcome, stored: first, waits, malformedPart })
+
 export interface ReceiptsRow {
   /** The stored receipts; null if there are none. */
   readonly receipts: ReadonlyArray<
