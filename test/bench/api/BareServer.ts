@@ -34,6 +34,8 @@ const read = {
       COALESCE(q.attempt_count, d.attempt_count) AS "attemptCount",
       COALESCE(q.leased_until, q.next_attempt_at) AS "nextAttemptAt", d.created_at AS "createdAt",
       d.finished_at AS "finishedAt", d.last_http_status AS "lastHttpStatus", d.last_error_code AS "lastErrorCode",
+      e.payload::jsonb #>> '{data,payment_id}' AS "paymentId", e.payload::jsonb #> '{data,amount_received}' AS amount,
+      e.payload::jsonb #>> '{data,currency}' AS currency,
       e.payload, COALESCE((
         SELECT json_agg(json_build_object('number', a.number, 'trigger', a.trigger, 'startedAt', a.started_at,
           'durationMs', a.duration_ms, 'httpStatus', a.http_status, 'errorCode', a.error_code) ORDER BY a.number)
