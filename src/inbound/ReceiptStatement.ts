@@ -147,6 +147,7 @@ export interface StoredReport {
   readonly malformedPart: MalformedPart | null
 }
 
+/** The outcome of a notification, from its decision and its stored receipt. */
 export const reportOf =
   ({ malformedPart }: Pick<NewReceipt, "malformedPart">) =>
   ({ first, outcome, waits }: StoredReceipt): StoredReport => ({ outcome, stored: first, waits, malformedPart })

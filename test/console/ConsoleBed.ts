@@ -173,7 +173,7 @@ export const memberVisit = ({ browser, email = newEmail(), environments, role }:
     return { ...opened, email }
   })
 
-/** Lets a signed-in member act in a browser of their own. */
+/** Runs actions as a signed-in member, in a browser context of its own. */
 export const asMember = <A>(member: MemberOptions, act: (page: Page, context: BrowserContext) => Promise<A>) =>
   Effect.flatMap(memberVisit(member), ({ context, page }) => Effect.promise(() => act(page, context)))
 

@@ -37,14 +37,14 @@ const listening = (sql: SqlClient.SqlClient, count: number, others: ReadonlyArra
     )
   )
 
-/** Two processes on a database of their own, once both listen. */
+/** Starts two processes on a new database, and waits until both listen. */
 const twoListening = Effect.gen(function* () {
   const { url } = yield* createTestDatabase()
   const [announcer, other] = [yield* startProcess(url), yield* startProcess(url)]
   return { announcer, other, listeners: yield* listening(announcer.sql, 2) }
 })
 
-it.scopedLive("an announcement wakes the other processes where nobody of one's own is waiting", function* () {
+it.scopedLive("an announcement wakes the other processes if nothing in its own process is waiting", function* () {
   const { announcer, other } = yield* twoListening
   const wakes = yield* countWakes(other.wakeUp)
   // Beginning to listen counts as a wake-up: something may have been missed before

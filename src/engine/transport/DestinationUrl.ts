@@ -116,7 +116,7 @@ const emptyCredentials = /^[a-z]+:\/*[^/?#]*@/i
 
 /**
  * Checks the URL of a destination and returns it parsed; its `href` is stored, shown and sent to (contract 5.2). `text` is
- * what the integrator wrote, or the stored form. The name is not resolved: see `resolveDestination`.
+ * the integrator's input, or the stored form. The host name is not resolved: see `resolveDestination`.
  */
 export const parseDestination = (text: string, options: DestinationOptions): Either.Either<URL, DestinationRefusal> => {
   if (text.length > maxDestinationUrlLength) return Either.left(refusal("too_long"))
