@@ -26,18 +26,13 @@ export const latencyBench: Bench = {
     const measure = (rate: number) =>
       Effect.gen(function* () {
         const before = yield* transactions(database)
-        const count = rate * ((warmUpMillis + millis) / 1000)
         // The server counts a second late
         const loading = Effect.tap(
           load({ rate, warmUpMillis, millis }),
           Effect.promise(() => sleep(1200))
         )
-        const cost = yield* costOf(
-          database,
-          [{ pid }],
-          Effect.map(loading, (result) => ({ ...result, count }))
-        )
-        const statements = ((yield* transactions(database)) - before) / count
+        const cost = yield* costOf(database, [{ pid }], loading)
+        const statements = ((yield* transactions(database)) - before) / cost.count
         const at = (share: number) => percentile(cost.afterAnswer, share)
         yield* Console.error(
           `  ${rate}/s: p50 ${at(0.5).toFixed(1)}, p95 ${at(0.95).toFixed(1)}, p99 ${at(0.99).toFixed(1)} ms, ${statements.toFixed(2)} statements, ${(cost.wakeUps + cost.postgresWakeUps).toFixed(1)} wake-ups and ${Math.round(cost.processor + cost.postgres)} µs of processor time per event`

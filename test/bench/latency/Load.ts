@@ -4,8 +4,8 @@ import { performance } from "node:perf_hooks"
 import { Pool } from "undici"
 
 /**
- * The provider and the consumer in one process, so that one clock tells both times: sends signed notifications at a
- * steady rate, whether or not earlier ones were answered, and takes the webhooks that come of them.
+ * The provider and the consumer in one process, so that one clock tells both times: sends signed notifications at random
+ * times, whether or not earlier ones were answered, and takes the webhooks that come of them.
  *
  * Argument, as JSON: `LatencyOptions`. Writes a `LatencyResult`.
  */
@@ -15,6 +15,7 @@ export interface LatencyOptions {
   readonly webhookSecret: string
   readonly accountId: string
   readonly port: number
+  /** Per second, on average. */
   readonly rate: number
   readonly warmUpMillis: number
   readonly millis: number
@@ -23,6 +24,8 @@ export interface LatencyOptions {
 }
 
 export interface LatencyResult {
+  /** Notifications in all, those of the warm-up included. */
+  readonly count: number
   readonly sent: number
   /** Notifications that were answered by anything but 200, or never. */
   readonly refused: number
@@ -121,9 +124,14 @@ const send = async (): Promise<void> => {
 
 const startedAt = performance.now()
 const endsAt = startedAt + options.warmUpMillis + options.millis
+let nextAt = startedAt
 const ticking = setInterval(() => {
   const now = Math.min(performance.now(), endsAt)
-  while (times.length < ((now - startedAt) / 1000) * options.rate) void send()
+  while (nextAt < now) {
+    void send()
+    // Independent of each other, as what happens in the world is: evenly spaced, none would ever wait for another
+    nextAt -= (Math.log(1 - Math.random()) * 1000) / options.rate
+  }
   if (now >= endsAt) {
     clearInterval(ticking)
     finish()
@@ -140,6 +148,7 @@ const finish = (): void => {
     const measured = times.filter(({ sentAt }) => sentAt >= startedAt + options.warmUpMillis)
     const arrived = measured.filter(({ receivedAt }) => receivedAt > 0)
     const result: LatencyResult = {
+      count: times.length,
       sent: measured.length,
       refused,
       missing: measured.length - arrived.length,

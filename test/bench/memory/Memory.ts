@@ -23,8 +23,8 @@ const millis = 15_000
 /** What it is busy with: events per second, each of them with one delivery. */
 const busy = { rate: 500, warmUpMillis: 0, millis: 10_000 }
 
-/** Until what a start or a load has begun has ended. */
-const restMillis = 5000
+/** Until what a start or a load has begun has ended, and V8 has given back what it no longer needs: it waits eight seconds. */
+const restMillis = 12_000
 
 const providerKeys = { PROVIDER_SANDBOX_SECRET_KEY: "sk_test_bench", PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_bench" }
 

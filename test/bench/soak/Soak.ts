@@ -156,7 +156,7 @@ export const soakBench: Bench = {
         dead_rows: [after.deadRows, "rows"],
         tables: [megabytes(after.tableBytes), "MB"],
         indexes: [megabytes(after.indexBytes), "MB"],
-        wal: [(after.walBytes - before.walBytes) / (result.sent * (1 + warmUpMillis / 58_000)), "bytes/event"]
+        wal: [(after.walBytes - before.walBytes) / result.count, "bytes/event"]
       } as const
       const told = happenings.get(minute)
       yield* Console.error(
