@@ -12,8 +12,8 @@ import { transaction } from "../platform/storage/Database.ts"
 import { makeAccountStatusRepo, type StatusComparison } from "./AccountStatusRepo.ts"
 import type { InboundContext } from "./ContextStatement.ts"
 import { classify, type Decision, decisionOf, type EnrichmentFailure, malformedDecision, nothing } from "./Decision.ts"
+import { makeInboundRepo } from "./InboundRepo.ts"
 import { type NewReceipt, reportOf, type StoredReport } from "./ReceiptStatement.ts"
-import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
 
 export type ReceiptBase = Omit<NewReceipt, keyof Decision>
@@ -49,7 +49,7 @@ const makeParts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const provider = yield* Provider
   const accounts = yield* Accounts
-  const receipts = yield* makeReceiptsRepo(null)
+  const receipts = yield* makeInboundRepo(null)
   const statuses = yield* makeAccountStatusRepo
   const takePermit = yield* makeFairSemaphore({
     concurrency: storedAtOnce,

@@ -36,9 +36,9 @@ import {
   untilDecided
 } from "./Decision.ts"
 import { makeRecordFailedRefund } from "./FailedRefunds.ts"
+import { makeInboundRepo, type TenantChanged } from "./InboundRepo.ts"
 import type { MalformedPart, ReceiptOutcome } from "./Receipt.ts"
 import { reportOf, type StoredReport } from "./ReceiptStatement.ts"
-import { makeReceiptsRepo, type TenantChanged } from "./ReceiptsRepo.ts"
 import { isAccountUpdate, type Notification, parseThinNotification, thinDeauthorization } from "./ThinNotification.ts"
 
 /** A malformed part, with the known facts about its notification. */
@@ -104,7 +104,7 @@ const makeParts = Effect.gen(function* () {
   const metrics = yield* Metrics
   const count = countedBy(metrics)
   const reportMalformed = reportTo(metrics)
-  const receipts = yield* makeReceiptsRepo(yield* LocalHandOff)
+  const receipts = yield* makeInboundRepo(yield* LocalHandOff)
   const { decide } = yield* makeEnrichment
   const accountReports = yield* makeAccountReports
   const recordFailedRefund = yield* makeRecordFailedRefund

@@ -18,7 +18,7 @@ import {
   ReceiptNotFound,
   ReplayRefused
 } from "./Receipt.ts"
-import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
+import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import { makeLostEvents, makeReconciliation, type Progress } from "./Reconciliation.ts"
 import { makeReplay } from "./Replay.ts"
 
@@ -29,7 +29,7 @@ const notConnected = (organizationId: OrganizationId): AccountNotAsked => ({
 })
 
 /** Asks the provider about the accounts of a query. One that can't be asked does not affect the others. */
-const makeOfAccounts = Effect.map(makeReceiptRecordsRepo, (records) =>
+const makeOfAccounts = Effect.map(makeReceiptsRepo, (records) =>
   Effect.fnUntraced(function* <A>(
     query: FindMissing,
     ask: (tenant: Tenant) => Effect.Effect<A, AccountFailure | SqlError.SqlError>
@@ -94,7 +94,7 @@ const makeFindMissing = Effect.gen(function* () {
 
 const localOperator: Author = { kind: "operator", id: "local" }
 
-const makeFind = Effect.map(makeReceiptRecordsRepo, (records) =>
+const makeFind = Effect.map(makeReceiptsRepo, (records) =>
   Effect.fnUntraced(function* (key: ReceiptKey) {
     const receipt = yield* records.find(key)
     return receipt === undefined
@@ -107,7 +107,7 @@ const makeFind = Effect.map(makeReceiptRecordsRepo, (records) =>
 )
 
 const makeReads = Effect.gen(function* () {
-  const records = yield* makeReceiptRecordsRepo
+  const records = yield* makeReceiptsRepo
   const find = yield* makeFind
   const onReplica = yield* preferReplica
 
@@ -139,7 +139,7 @@ const makeReads = Effect.gen(function* () {
 type Replays = Effect.Effect.Success<typeof makeReplay>
 
 const makeReplayOne = Effect.fnUntraced(function* (replays: Replays) {
-  const records = yield* makeReceiptRecordsRepo
+  const records = yield* makeReceiptsRepo
   const find = yield* makeFind
   const wakeUp = yield* WakeUp
 
@@ -219,7 +219,7 @@ const make = Effect.fnUntraced(function* (options: {
   /** How long a receipt is kept. */
   readonly receiptRetention: Duration.Duration
 }) {
-  const records = yield* makeReceiptRecordsRepo
+  const records = yield* makeReceiptsRepo
   const session = yield* sessionClient
   const replays = yield* makeReplay
   const findMissing = yield* makeFindMissing

@@ -1,255 +1,329 @@
-import { SqlClient, SqlError } from "@effect/sql"
-import { Data, Effect } from "effect"
-import type { HandOff, LocalHandOff } from "../engine/queue/Enqueue.ts"
-import { Batcher, batchIntervalMillis } from "../platform/kit/Concurrency.ts"
-import { newId } from "../platform/kit/Ids.ts"
-import { RequestId } from "../platform/kit/Request.ts"
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Duration, Effect } from "effect"
+import { eventKey } from "../destinations/publishing/Publication.ts"
+import { publicationParts } from "../destinations/publishing/PublicationStatement.ts"
+import { EventType } from "../events/Catalog.ts"
+import type { DeliveryState } from "../events/DeliveryState.ts"
+import { eventId } from "../events/Envelope.ts"
+import { Provider } from "../payments/Provider.ts"
+import { type Environment, environments } from "../platform/kit/Environment.ts"
+import { deliveryId, type EndpointId } from "../platform/kit/Ids.ts"
+import { defaultPageSize, pageOf } from "../platform/kit/Request.ts"
 import { ofTenant, type Tenant } from "../platform/kit/Tenant.ts"
-import { isInTransaction, isUnavailable } from "../platform/storage/Database.ts"
-import { makePreparing, type PreparedStatement } from "../platform/storage/Statements.ts"
-import {
-  type ContextQuery,
-  type ContextRow,
-  contextSql,
-  contextsOf,
-  contextValues,
-  type FoundContext,
-  type InboundContext
-} from "./ContextStatement.ts"
-import {
-  accountSql,
-  batchSql,
-  claimsMilestone,
-  type MonthPartition,
-  makeReceiptPartitions,
-  type NewReceipt,
-  type ReceiptsRow,
-  receiptValues,
-  type StoredReceipt,
-  type VersionedReceipt
-} from "./ReceiptStatement.ts"
+import { removeOld } from "../platform/storage/Batches.ts"
+import { boundedRead } from "../platform/storage/BoundedReads.ts"
+import { addDayOf } from "../platform/storage/partitions/DayPartitions.ts"
+import { addReceiptMonths, rareOutcomes, removeReceiptMonths } from "../platform/storage/partitions/ReceiptMonths.ts"
+import type { Decision } from "./Decision.ts"
+import type {
+  FindMissing,
+  ListReceipts,
+  Receipt,
+  ReceiptEvent,
+  ReceiptKey,
+  ReceiptOutcome,
+  ReceiptPage
+} from "./Receipt.ts"
+import { claimsMilestone, unlessMilestoneIsTaken } from "./ReceiptStatement.ts"
 
-/**
- * Batching: at most `concurrency` statements run at once, each with one batch; receipts that arrive meanwhile gather
- * for the next. They wait as long as for a connection, and fail in the same way.
- */
-const batching = {
-  concurrency: 2,
-  maxBatch: 64,
-  interval: batchIntervalMillis,
-  timeout: {
-    millis: 5000,
-    error: () => new SqlError.SqlError({ cause: undefined, message: "The database is too slow for the notifications" })
-  },
-  isOfOne: (error: SqlError.SqlError) => !isUnavailable(error)
-} as const
-
-const makeParts = Effect.fnUntraced(function* (handOff: LocalHandOff["Type"] | null) {
-  const sql = yield* SqlClient.SqlClient
-  const prepare = yield* makePreparing
-  const context = prepare<ContextRow>(contextSql(sql))
-  const partitionsOf = yield* makeReceiptPartitions
-  const insertSearching = prepare<ReceiptsRow>(batchSql(sql, { kind: "searched" }))
-  const storeAlone = prepare<ReceiptsRow>(accountSql(sql))
-  const findContexts = (queries: ReadonlyArray<ContextQuery>) =>
-    Effect.map(context(contextValues(queries)), (rows) => contextsOf(queries.length, rows))
-  // One statement per month and set of other tables to check
-  const monthly = new Map<string, PreparedStatement<ReceiptsRow>>()
-  const remembered = new RememberedContexts()
-  return { handOff, sql, prepare, partitionsOf, insertSearching, storeAlone, findContexts, monthly, remembered }
-})
-
-type Parts = Effect.Effect.Success<ReturnType<typeof makeParts>>
-
-const makeInsertAll = ({ handOff, insertSearching, monthly, partitionsOf, prepare, sql, storeAlone }: Parts) => {
-  const insertInto = (partition: MonthPartition): PreparedStatement<ReceiptsRow> => {
-    const key = `${partition.month} ${partition.others.join(" ")}`
-    const known = monthly.get(key)
-    if (known !== undefined) return known
-    const insert = prepare<ReceiptsRow>(batchSql(sql, partition))
-    monthly.set(key, insert)
-    return insert
-  }
-
-  const insertTogether = (partition: MonthPartition, receipts: ReadonlyArray<VersionedReceipt>) =>
-    Effect.suspend(() => {
-      const begun = handOff?.begin() ?? null
-      return insertInto(partition)(receiptValues(receipts, begun)).pipe(
-        Effect.onError(() => Effect.sync(() => begun?.cancel())),
-        Effect.tap((rows) => Effect.sync(() => settle(begun, rows)))
-      )
-    })
-
-  /** Stores any receipt, in a transaction too, even one that changes its account. Hands nothing over. */
-  const insertAlone = (receipt: VersionedReceipt) =>
-    Effect.zipWith(newId, RequestId, (auditId, requestId) => [
-      claimsMilestone(receipt.events),
-      receipt.deauthorizes,
-      auditId,
-      requestId
-    ]).pipe(Effect.flatMap((further) => storeAlone([...receiptValues([receipt], null), ...further])))
-
-  const insertAll = Effect.fnUntraced(function* (receipts: ReadonlyArray<VersionedReceipt>) {
-    const stored = new Map<string, StoredReceipt>()
-    for (const [partition, some] of yield* partitionsOf(receipts)) {
-      if (partition.kind === "month") addStored(stored, yield* insertTogether(partition, some))
-      // Those that are not stored now are in another table, or their tenants have changed: one search of all tables decides
-      const missing = some.filter((receipt) => !stored.has(receiptKey(receipt)))
-      if (missing.length > 0) addStored(stored, yield* insertSearching(receiptValues(missing, null)))
-    }
-    return receipts.map((receipt) => stored.get(receiptKey(receipt)))
-  })
-
-  return { insertAlone, insertAll }
+interface StoredEvent {
+  readonly id: string
+  /** Its id in the database. */
+  readonly key: string
+  readonly type: EventType
+  readonly payload: string
+  readonly skipped: number
 }
 
-const makeLookUp = Effect.fnUntraced(function* ({ findContexts, remembered }: Parts) {
-  const contexts = yield* Batcher.make({
-    ...batching,
-    keyOf: (query: ContextQuery) => receiptKey(query),
-    run: findContexts
-  })
-  return (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
-    Effect.withFiberRuntime((fiber) => {
-      const alone = isInTransaction(fiber)
-      const find = alone ? Effect.map(findContexts([query]), ([found]) => found) : contexts.submit(query)
-      return Effect.map(find, (found) => {
-        if (found === undefined) return undefined
-        // A transaction's reads must not be cached: others can't see them yet
-        if (!alone) remembered.put(accountKey(query), found)
-        return { ...found, version: null }
-      })
-    })
-})
+/** Maximum number of receipts read for one page; bounds the statement, whatever the filters. */
+const mostRead = 10_000
 
-const makeInsert = Effect.fnUntraced(function* (parts: Parts) {
-  const { insertAll, insertAlone } = makeInsertAll(parts)
-  const insertions = yield* Batcher.make({
-    ...batching,
-    keyOf: (receipt: VersionedReceipt) => receiptKey(receipt),
-    run: insertAll
-  })
-  return (receipt: VersionedReceipt): Effect.Effect<StoredReceipt | undefined, SqlError.SqlError> =>
-    Effect.withFiberRuntime((fiber) =>
-      receipt.deauthorizes || claimsMilestone(receipt.events) || isInTransaction(fiber)
-        ? Effect.map(insertAlone(receipt), (rows) => addStored(new Map(), rows).get(receiptKey(receipt)))
-        : insertions.submit(receipt)
+/** Without a receipt, all but the number of receipts read and the last of them is null. */
+type ListedRow = { readonly looked: number; readonly last: string | null } & (
+  | Receipt
+  | { readonly [K in keyof Receipt]: null }
+)
+
+const isListed = (row: Receipt | { readonly [K in keyof Receipt]: null }): row is Receipt =>
+  row.providerEventId !== null
+
+const possibleEventKeys = (
+  provider: string,
+  { environment, providerEventId, receivedAt }: ReceiptKey & Pick<Receipt, "receivedAt">
+): ReadonlyArray<string> =>
+  EventType.literals.map((type) => eventKey(eventId({ provider, environment, providerEventId, type }), receivedAt))
+
+export interface StoredReplay {
+  readonly made: ReadonlyArray<string>
+  readonly outcome: ReceiptOutcome
+}
+
+type Sql = SqlClient.SqlClient
+
+/** Outcomes that led to nothing: the notification is malformed, or its account was not linked. */
+const madeNothing: ReadonlyArray<ReceiptOutcome> = ["malformed", "unlinked"]
+
+const makeColumns = (sql: Sql) =>
+  sql.literal(`
+  r.environment, r.provider_event_id AS "providerEventId", r.organization_id AS "organizationId",
+  r.account_id AS "accountId", r.type, r.livemode, r.outcome, r.reason, r.duplicates, r.reconciled,
+  r.provider_created_at AS "providerCreatedAt", r.received_at AS "receivedAt"`)
+
+const makeFind =
+  (sql: Sql, columns: ReturnType<typeof makeColumns>) =>
+  ({ environment, providerEventId }: ReceiptKey) =>
+    Effect.map(
+      sql<Receipt>`
+      SELECT ${columns} FROM payments.receipts r
+      WHERE r.environment = ${environment} AND r.provider_event_id = ${providerEventId}`,
+      ([row]) => row
     )
-})
 
-/** `handOff` takes over new deliveries as they are stored; null if they always wait for a claim. */
-export const makeReceiptsRepo = Effect.fnUntraced(function* (handOff: LocalHandOff["Type"] | null) {
-  const parts = yield* makeParts(handOff)
-  const lookUp = yield* makeLookUp(parts)
-  const insert = yield* makeInsert(parts)
+const makeList =
+  (sql: Sql, columns: ReturnType<typeof makeColumns>) =>
+  ({ before, environment, limit = defaultPageSize, organizationId, outcome, since, type }: ListReceipts) => {
+    const conditions = [
+      sql`r.environment = ${environment}`,
+      ...(organizationId === undefined ? [] : [sql`r.organization_id = ${organizationId}`]),
+      ...(since === undefined ? [] : [sql`r.received_at >= ${since}`]),
+      ...(before === undefined
+        ? []
+        : [
+            sql`(r.received_at, r.provider_event_id) < (
+            SELECT b.received_at, b.provider_event_id FROM payments.receipts b
+            WHERE b.environment = ${environment} AND b.provider_event_id = ${before})`
+          ])
+    ]
+    const isRare = rareOutcomes.some((rare) => rare === outcome)
+    // A literal: with a parameter, the planner could not tell that the index of rare outcomes contains them all
+    if (isRare) conditions.push(sql`r.outcome = ${sql.literal(`'${outcome}'`)}`)
+    const wanted = [
+      ...(outcome === undefined || isRare ? [] : [sql`r.outcome = ${outcome}`]),
+      ...(type === undefined ? [] : [sql`r.type = ${type}`])
+    ]
+    const newest = sql.literal("ORDER BY r.received_at DESC, r.provider_event_id DESC")
+    // Other outcomes and types are not indexed: without a bound, a search for a missing type would read all receipts
+    const most = wanted.length === 0 ? limit + 1 : mostRead
+    return Effect.map(
+      sql<ListedRow>`
+      WITH looked AS MATERIALIZED (
+        SELECT r.* FROM payments.receipts r WHERE ${sql.and(conditions)} ${newest} LIMIT ${most}
+      )
+      SELECT ${columns}, l.looked, l.last FROM (
+        SELECT count(*)::int AS looked, (array_agg(o.provider_event_id ORDER BY o.received_at, o.provider_event_id))[1] AS last
+        FROM looked o
+      ) l LEFT JOIN LATERAL (
+        SELECT r.* FROM looked r ${wanted.length === 0 ? sql`` : sql`WHERE ${sql.and(wanted)}`} ${newest} LIMIT ${limit + 1}
+      ) r ON true
+      ${newest}`.pipe(boundedRead(sql)),
+      (rows): ReceiptPage => {
+        const { looked = 0, last = null } = rows[0] ?? {}
+        const found = rows.flatMap(({ last: _last, looked: _looked, ...row }) => (isListed(row) ? [row] : []))
+        const page = pageOf(found, limit)
+        if (page.has_more) return { ...page, next: page.data.at(-1)?.providerEventId ?? null }
+        // The receipts after the last one read were not examined
+        return looked < most ? { ...page, next: null } : { ...page, has_more: true, next: last }
+      }
+    )
+  }
+
+/** The events that a notification became, found by their ids: no index leads from a notification to them. */
+const makeStoredEvents =
+  (sql: Sql, provider: string) =>
+  (
+    tenant: Tenant,
+    key: ReceiptKey & Pick<Receipt, "receivedAt">
+  ): Effect.Effect<ReadonlyArray<StoredEvent>, SqlError.SqlError> =>
+    sql<StoredEvent>`
+    SELECT e.public_id AS id, e.id AS key, e.type, e.payload, (
+      SELECT count(*)::int FROM payments.skipped_events s
+      WHERE s.organization_id = e.organization_id AND s.environment = e.environment
+        AND s.event_id = e.public_id
+    ) AS skipped
+    FROM payments.events e
+    WHERE ${ofTenant(sql, tenant, "e")} AND e.id = ANY(${possibleEventKeys(provider, key)}::text[])
+    ORDER BY e.type DESC`
+
+const makeEventsOf = (sql: Sql, storedEvents: ReturnType<typeof makeStoredEvents>) => {
+  /** The ids of all deliveries that an event may have: to every endpoint that exists, or existed when it arrived. */
+  const possibleDeliveryIds = (tenant: Tenant, events: ReadonlyArray<StoredEvent>, receivedAt: Date) =>
+    Effect.map(
+      sql<{ id: EndpointId }>`
+        SELECT id FROM payments.endpoints
+        WHERE ${ofTenant(sql, tenant)}
+          -- Clocks of processes and database may differ a little
+          AND (deleted_at IS NULL OR deleted_at > ${receivedAt.toISOString()}::timestamptz - interval '1 hour')`,
+      (endpoints) =>
+        events.flatMap((event) =>
+          endpoints.map((endpoint) => deliveryId({ eventId: event.id, endpointId: endpoint.id, receivedAt }))
+        )
+    )
+
+  const eventsOf = Effect.fnUntraced(function* (receipt: Receipt) {
+    const { environment, organizationId, receivedAt } = receipt
+    if (organizationId === null) {
+      return []
+    }
+    const tenant = { organizationId, environment }
+    const events = yield* storedEvents(tenant, receipt)
+    const ids = yield* possibleDeliveryIds(tenant, events, receivedAt)
+    const counts = yield* sql<{ eventKey: string; state: DeliveryState; count: number }>`
+      SELECT event_id AS "eventKey", state, count(*)::int AS count FROM payments.deliveries
+      WHERE ${ofTenant(sql, tenant)} AND id = ANY(${ids}::uuid[])
+      GROUP BY event_id, state`
+    return events.map(({ id, key, skipped, type }): ReceiptEvent => {
+      const countOf = (state: DeliveryState) =>
+        counts.find((row) => row.eventKey === key && row.state === state)?.count ?? 0
+      const deliveries = { queued: countOf("queued"), delivered: countOf("delivered"), failed: countOf("failed") }
+      return { id, type, deliveries, skipped }
+    })
+  })
+
+  return eventsOf
+}
+
+const makeMissing = (sql: Sql) => {
+  const accountsOf = ({ environment, organizationId, since }: FindMissing) =>
+    sql<Pick<Tenant, "organizationId"> & { readonly connected: boolean }>`
+      SELECT organization_id AS "organizationId", status = 'connected' AS connected FROM payments.provider_accounts
+      WHERE environment = ${environment}
+        AND ${
+          organizationId === undefined
+            ? sql`(status = 'connected' OR disconnected_at >= ${since.toISOString()}::timestamptz)`
+            : sql`organization_id = ${organizationId}`
+        }
+      ORDER BY organization_id`
+
+  /** The events of a page that left no receipt. */
+  const withoutReceipt = (environment: Environment, ids: ReadonlyArray<string>) =>
+    Effect.map(
+      sql<{ readonly id: string }>`
+        SELECT id FROM unnest(${ids}::text[]) AS known (id)
+        WHERE NOT EXISTS (
+          SELECT 1 FROM payments.receipts r WHERE r.environment = ${environment} AND r.provider_event_id = known.id
+        )`,
+      (rows) => new Set(rows.map(({ id }) => id))
+    )
+
+  /**
+   * The connected accounts, with the time since which events may lack receipts: an hour before the last comparison, as
+   * a database that failed over to a replica may have lost its latest rows; at least a minute before it, as clocks
+   * differ. Those compared longest ago are first.
+   */
+  const toReconcile = (environment: Environment) =>
+    sql<Pick<Tenant, "organizationId"> & { readonly since: Date; readonly atLeastSince: Date }>`
+      SELECT organization_id AS "organizationId",
+        GREATEST(linked_at, reconciled_until - interval '1 hour', now() - interval '29 days') AS since,
+        GREATEST(linked_at, reconciled_until - interval '1 minute', now() - interval '29 days') AS "atLeastSince"
+      FROM payments.provider_accounts WHERE environment = ${environment} AND status = 'connected'
+      ORDER BY reconciled_until NULLS FIRST LIMIT 1000`
+
+  const reconciled = (tenant: Tenant, until: Date) => sql`
+    UPDATE payments.provider_accounts SET reconciled_until = GREATEST(reconciled_until, ${until.toISOString()}::timestamptz)
+    WHERE ${ofTenant(sql, tenant)}`
+
+  const markReconciled = (environment: Environment, providerEventId: string) => sql`
+    UPDATE payments.receipts SET reconciled = true
+    WHERE environment = ${environment} AND provider_event_id = ${providerEventId}`
+
+  return { accountsOf, withoutReceipt, toReconcile, reconciled, markReconciled }
+}
+
+/**
+ * Creates the missing deliveries of a notification's events, and the events themselves if they are gone, in one
+ * statement. Existing rows are unchanged. If it creates a delivery, the receipt becomes `delivered`. A receipt that
+ * was `malformed` or `unlinked` gets its new outcome, and skipped events are recorded for paused endpoints, since
+ * none were before.
+ */
+const makeInsertMissing =
+  (sql: Sql) =>
+  (
+    tenant: Tenant,
+    receipt: Receipt,
+    { events, outcome, malformedPart }: Decision
+  ): Effect.Effect<StoredReplay, SqlError.SqlError> => {
+    const wasNothing = madeNothing.includes(receipt.outcome)
+    // False for stored status events, which are replayed with the receipt's old outcome and not created again
+    const becomesMore = sql`outcome = ANY (${madeNothing}::text[]) AND NOT ${madeNothing.includes(outcome)}`
+    const { providerEventId, receivedAt } = receipt
+    const parts = publicationParts(
+      sql,
+      tenant,
+      { events, receivedAt, providerEventId, sourceEventId: providerEventId },
+      { skippedIf: sql`${wasNothing}`, admits: unlessMilestoneIsTaken(sql) }
+    )
+    const newReceipt = sql`
+      new_receipt AS (
+        UPDATE payments.receipts
+        SET organization_id = ${tenant.organizationId}, reason = ${malformedPart?.reason ?? null},
+          outcome = CASE WHEN EXISTS (SELECT 1 FROM delivery) THEN 'delivered'
+            WHEN NOT (${becomesMore}) THEN outcome
+            WHEN ${outcome}::text = 'delivered' THEN 'no_subscriber' ELSE ${outcome}::text END
+        WHERE environment = ${tenant.environment} AND provider_event_id = ${receipt.providerEventId}
+          AND (EXISTS (SELECT 1 FROM delivery) OR ${becomesMore})
+        RETURNING outcome
+      )`
+    const insert = sql<{ made: ReadonlyArray<string>; outcome: ReceiptOutcome | null }>`
+      WITH milestone AS (
+        UPDATE payments.provider_accounts SET first_payment_event_id = ${receipt.providerEventId}
+        WHERE ${claimsMilestone(events)}
+          AND ${ofTenant(sql, tenant)} AND NOT had_payments_before
+          AND (first_payment_event_id IS NULL OR first_payment_event_id = ${receipt.providerEventId})
+        RETURNING 1
+      ), ${parts},
+      ${newReceipt}
+      SELECT ARRAY(SELECT m."eventId" FROM delivery d JOIN matching m ON m.id = d.id) AS made,
+        (SELECT outcome FROM new_receipt) AS outcome`
+    return Effect.map(Effect.zipRight(addDayOf(sql, receivedAt), insert), ([row]) => ({
+      made: row?.made ?? [],
+      outcome: row?.outcome ?? receipt.outcome
+    }))
+  }
+
+const makeClean = (sql: Sql) => {
+  const cleanUndated = (retention: Duration.Duration) =>
+    Effect.forEach(
+      environments,
+      (environment) =>
+        removeOld(sql, {
+          table: "receipts_undated",
+          key: ["environment", "provider_event_id"],
+          old: sql`r.environment = ${environment}
+            AND r.received_at < now() - ${Duration.toSeconds(retention)} * interval '1 second'`,
+          by: "received_at"
+        }),
+      { discard: true }
+    )
+
+  /** @param session the client that removes tables: see `sessionClient` */
+  const clean = (retention: Duration.Duration, session: SqlClient.SqlClient = sql) =>
+    Effect.all([
+      addReceiptMonths,
+      Effect.provideService(removeReceiptMonths(retention), SqlClient.SqlClient, session),
+      cleanUndated(retention)
+    ]).pipe(Effect.asVoid, Effect.provideService(SqlClient.SqlClient, sql))
+
+  return clean
+}
+
+/** Reads and replays receipts, and removes them after their retention. Nothing outside the slice imports this. */
+export const makeReceiptsRepo = Effect.map(Effect.all([SqlClient.SqlClient, Provider]), ([sql, { name }]) => {
+  const columns = makeColumns(sql)
+  const find = makeFind(sql, columns)
+  const list = makeList(sql, columns)
+  const storedEvents = makeStoredEvents(sql, name)
+  const eventsOf = makeEventsOf(sql, storedEvents)
+  const missing = makeMissing(sql)
+  const insertMissing = makeInsertMissing(sql)
+  const clean = makeClean(sql)
 
   return {
-    /** Looks up everything about the account in one round trip. Undefined if it is not linked in this environment. */
-    findContext: lookUp,
-
-    /** Like `findContext`, from the cache: it must be stored with `insertCached`. */
-    cachedContext: (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> => {
-      const known = query.sold === null ? parts.remembered.get(accountKey(query)) : undefined
-      return known === undefined ? lookUp(query) : Effect.succeed(known)
-    },
-
-    /**
-     * Stores a receipt, its events, its deliveries and what paused endpoints missed in one statement, and thus in one
-     * transaction. A further copy of the notification is counted and changes nothing else. Of an account's simultaneous
-     * first payments, one creates the milestone: the account's row decides. Endpoints that were deleted or paused since
-     * the lookup get no delivery.
-     */
-    insert: (receipt: NewReceipt): Effect.Effect<StoredReceipt, SqlError.SqlError> =>
-      Effect.flatMap(insert({ ...receipt, tenantVersion: null }), (stored) =>
-        stored === undefined ? Effect.dieMessage("An upsert returns its row") : Effect.succeed(stored)
-      ),
-
-    /** Like `insert`, for a cached context: fails and stores nothing if the tenant has changed since it was cached. */
-    insertCached: (
-      receipt: NewReceipt,
-      tenantVersion: string
-    ): Effect.Effect<StoredReceipt, SqlError.SqlError | TenantChanged> =>
-      Effect.flatMap(insert({ ...receipt, tenantVersion }), (stored) => {
-        if (stored !== undefined) return Effect.succeed(stored)
-        parts.remembered.forget(accountKey(receipt))
-        return new TenantChanged()
-      }),
-
-    /** In a transaction: locks the tenant's account, so that it is not linked, unlinked or disconnected meanwhile. */
-    lockAccount: (tenant: Tenant): Effect.Effect<void, SqlError.SqlError> =>
-      Effect.asVoid(parts.sql`SELECT 1 FROM payments.provider_accounts WHERE ${ofTenant(parts.sql, tenant)} FOR UPDATE`)
+    find,
+    list,
+    storedEvents,
+    eventsOf,
+    ...missing,
+    insertMissing,
+    clean
   }
 })
-
-/** Hands over the deliveries stored under the lease, and releases the places reserved for the others, possibly all. */
-const settle = (handOff: HandOff | null, [row]: ReadonlyArray<ReceiptsRow>): void => {
-  if (row === undefined) handOff?.cancel()
-  else handOff?.settle({ rows: row.handed ?? [], storedAt: row.storedAt })
-}
-
-const addStored = (stored: Map<string, StoredReceipt>, [row]: ReadonlyArray<ReceiptsRow>) => {
-  for (const [environment, providerEventId, first, outcome] of row?.receipts ?? []) {
-    stored.set(receiptKey({ environment, providerEventId }), { first, outcome, waits: row?.waits === true })
-  }
-  return stored
-}
-
-/** Key of a receipt's notification: copies share it. */
-const receiptKey = ({ environment, providerEventId }: Pick<NewReceipt, "environment" | "providerEventId">): string =>
-  `${environment} ${providerEventId}`
-
-const accountKey = ({ accountId, environment }: Pick<NewReceipt, "accountId" | "environment">): string =>
-  `${environment} ${accountId}`
-
-export class TenantChanged extends Data.TaggedError("TenantChanged") {}
-
-/**
- * Cache lifetime of a context, in milliseconds; bounded since the overlap of two signing secrets ends with time, not
- * with a change of the tenant's version.
- */
-const rememberedFor = 30_000
-
-/** Maximum number of endpoints in all cached contexts together; each can have filters of some kilobytes. */
-const maxEndpoints = 10_000
-
-interface Remembered {
-  readonly context: InboundContext
-  /** By `performance.now()`. */
-  readonly lookedUpAt: number
-}
-
-/**
- * A cache of accounts' contexts. Holds only facts whose change changes the tenant's version: not what a session offers,
- * and no account that awaits its first payment.
- */
-export class RememberedContexts {
-  readonly #known = new Map<string, Remembered>()
-  #endpoints = 0
-
-  get(key: string): InboundContext | undefined {
-    const known = this.#known.get(key)
-    if (known === undefined) return undefined
-    if (performance.now() - known.lookedUpAt < rememberedFor) return known.context
-    this.forget(key)
-    return undefined
-  }
-
-  put(key: string, context: FoundContext): void {
-    if (!context.connected || context.awaitsFirstPayment || context.endpoints.length > maxEndpoints) return
-    this.forget(key)
-    this.#endpoints += context.endpoints.length
-    this.#known.set(key, {
-      context: { ...context, offered: null },
-      lookedUpAt: performance.now()
-    })
-    for (const oldest of this.#known.keys()) {
-      if (this.#endpoints + this.#known.size <= maxEndpoints) break
-      this.forget(oldest)
-    }
-  }
-
-  forget(key: string): void {
-    this.#endpoints -= this.#known.get(key)?.context.endpoints.length ?? 0
-    this.#known.delete(key)
-  }
-}

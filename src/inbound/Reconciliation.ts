@@ -6,7 +6,7 @@ import { Provider } from "../payments/Provider.ts"
 import { type Environment, environments } from "../platform/kit/Environment.ts"
 import type { Author, Tenant } from "../platform/kit/Tenant.ts"
 import { Metrics } from "../platform/telemetry/Metrics.ts"
-import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
+import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import type { makeReplay } from "./Replay.ts"
 
 /** Compares the provider's lists of events with the receipts, and stores the events that left none. */
@@ -20,7 +20,7 @@ interface TimeRange {
 export const makeLostEvents = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts
-  const records = yield* makeReceiptRecordsRepo
+  const records = yield* makeReceiptsRepo
   return <E>(
     tenant: Tenant,
     range: TimeRange,
@@ -195,7 +195,7 @@ const makeReconcile = Effect.fnUntraced(function* (replays: Replays) {
 })
 
 export const makeReconciliation = Effect.fnUntraced(function* (replays: Replays) {
-  const records = yield* makeReceiptRecordsRepo
+  const records = yield* makeReceiptsRepo
   const reconcile = yield* makeReconcile(replays)
 
   /** One round of the background task: the accounts that were compared longest ago, as many as the time allows. */

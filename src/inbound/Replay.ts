@@ -13,8 +13,8 @@ import { makeAccountReports } from "./AccountReports.ts"
 import type { InboundContext } from "./ContextStatement.ts"
 import { type Decision, type Fetched, makeEnrichment, nothing, untilDecided } from "./Decision.ts"
 import { makeRecordFailedRefund } from "./FailedRefunds.ts"
+import { makeInboundRepo } from "./InboundRepo.ts"
 import { type Receipt, type Replay, ReplayRefused } from "./Receipt.ts"
-import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
 
@@ -65,8 +65,8 @@ const makeParts = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts
   const audit = yield* makeAudit
-  const receipts = yield* makeReceiptsRepo(null)
-  const records = yield* makeReceiptRecordsRepo
+  const receipts = yield* makeInboundRepo(null)
+  const records = yield* makeReceiptsRepo
   const { decide } = yield* makeEnrichment
   const accountReports = yield* makeAccountReports
   const recordFailedRefund = yield* makeRecordFailedRefund

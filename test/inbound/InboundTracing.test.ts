@@ -1,7 +1,7 @@
 import { BlockList } from "node:net"
 import { SqlClient } from "@effect/sql"
 import { Context, DefaultServices, Effect, Layer, Logger, Option, Tracer } from "effect"
-import { makeReceiptsRepo } from "../../src/inbound/ReceiptsRepo.ts"
+import { makeInboundRepo } from "../../src/inbound/InboundRepo.ts"
 import { lineLogger } from "../../src/platform/telemetry/LogForms.ts"
 import { type LogLine, LogLines } from "../../src/platform/telemetry/LogLines.ts"
 import { inDatabase, sendRequest, TestService } from "../harness/TestService.ts"
@@ -112,7 +112,7 @@ layer(service)("a notification", (it) => {
     const made = spans.length
     const { sql } = yield* TestService
     const tenant = yield* makeTenant
-    const receipts = yield* makeReceiptsRepo(null).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+    const receipts = yield* makeInboundRepo(null).pipe(Effect.provideService(SqlClient.SqlClient, sql))
     const ids = Array.from({ length: 64 }, newEventId)
     const requests: Array<string> = []
     const store = ids.map((providerEventId, index) => {

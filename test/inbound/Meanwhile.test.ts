@@ -6,7 +6,7 @@ import { parseProviderEvent } from "../../src/events/stripe/ProviderEvent.ts"
 import { stripeReader } from "../../src/events/stripe/Translate.ts"
 import { decisionOf, envelopesOf } from "../../src/inbound/Decision.ts"
 import { Inbound } from "../../src/inbound/Inbound.ts"
-import { makeReceiptsRepo } from "../../src/inbound/ReceiptsRepo.ts"
+import { makeInboundRepo } from "../../src/inbound/InboundRepo.ts"
 import { Provider } from "../../src/payments/Provider.ts"
 import { paymentIntent, snapshot, subscription } from "../events/ProviderEvents.ts"
 import { inDatabase, onSharedService, TestService } from "../harness/TestService.ts"
@@ -147,7 +147,7 @@ onSharedService("while the provider is asked about a notification", (it) => {
 /** A payment that was looked up, to be stored when the test says so. */
 const lookedUp = Effect.fnUntraced(function* (tenant: Tenant, id = newEventId()) {
   const { sql } = yield* TestService
-  const receipts = yield* makeReceiptsRepo(null).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+  const receipts = yield* makeInboundRepo(null).pipe(Effect.provideService(SqlClient.SqlClient, sql))
   const event = yield* parseProviderEvent(
     snapshot("payment_intent.succeeded", paymentIntent, { id, account: tenant.accountId })
   )

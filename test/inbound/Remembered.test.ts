@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { expect, it as pure } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import type { FoundContext } from "../../src/inbound/ContextStatement.ts"
-import { makeReceiptsRepo, RememberedContexts } from "../../src/inbound/ReceiptsRepo.ts"
+import { makeInboundRepo, RememberedContexts } from "../../src/inbound/InboundRepo.ts"
 import { Accounts } from "../../src/payments/Accounts.ts"
 import type { EndpointId } from "../../src/platform/kit/Ids.ts"
 import { OrganizationId } from "../../src/platform/kit/Ids.ts"
@@ -114,7 +114,7 @@ onSharedService("a payment of an account that had one just before", (it) => {
 
   it.scoped("is not looked up again, but stored by what was, and only while that is true", function* () {
     const { sql } = yield* TestService
-    const receipts = yield* makeReceiptsRepo(null).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+    const receipts = yield* makeInboundRepo(null).pipe(Effect.provideService(SqlClient.SqlClient, sql))
     const { tenant } = yield* makeSubscriber()
     const query = {
       environment: "sandbox",

@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto"
 import type { SqlClient } from "@effect/sql"
 import { Duration, Effect, Fiber } from "effect"
 import { eventId } from "../../../src/events/Envelope.ts"
+import { makeInboundRepo } from "../../../src/inbound/InboundRepo.ts"
 import type { ListReceipts } from "../../../src/inbound/Receipt.ts"
-import { makeReceiptRecordsRepo } from "../../../src/inbound/ReceiptRecordsRepo.ts"
 import type { NewReceipt } from "../../../src/inbound/ReceiptStatement.ts"
 import { makeReceiptsRepo } from "../../../src/inbound/ReceiptsRepo.ts"
 import { providerOf } from "../../../src/payments/OwnProvider.ts"
@@ -16,7 +16,7 @@ import { connect, daysAgo, endpointId, makeTenant, on, readOn, secretId, tenant,
 const { organizationId } = tenant
 const retention = Duration.days(400)
 
-const recordsRepo = Effect.provideService(makeReceiptRecordsRepo, Provider, providerOf({ name: "stripe" }))
+const recordsRepo = Effect.provideService(makeReceiptsRepo, Provider, providerOf({ name: "stripe" }))
 
 /** The first day of a month, counted from this one. */
 const monthAt = (offset: number) => {
@@ -59,7 +59,7 @@ const monthlyDatabase = Effect.fnUntraced(function* (months: number, poolSize?: 
   const sql = yield* connect(database, "15 seconds", poolSize)
   yield* makeTenant(sql)
   if (months > 0) yield* addMonths(sql, months)
-  const { insert } = yield* on(sql, makeReceiptsRepo(null))
+  const { insert } = yield* on(sql, makeInboundRepo(null))
   return { database, sql, insert }
 })
 
@@ -108,7 +108,7 @@ describe("a receipt", () => {
 
   it.scopedLive("is one for all copies, at once or one after the other, by however many processes", function* () {
     const { database, insert, sql } = yield* monthlyDatabase(6)
-    const other = yield* Effect.flatMap(connect(database), (sql) => on(sql, makeReceiptsRepo(null)))
+    const other = yield* Effect.flatMap(connect(database), (sql) => on(sql, makeInboundRepo(null)))
     for (const created of [new Date(), daysAgo(1), monthAt(-1), monthAt(-5), new Date(0), daysAgo(-400)]) {
       const id = newId()
       const stored = yield* Effect.all(
@@ -171,7 +171,7 @@ describe("a receipt", () => {
     yield* (yield* on(sql, recordsRepo)).clean(retention)
     expect(yield* tables(sql)).toEqual([tableAt(0), tableAt(1), tableAt(2)])
     for (const process of [sql, yield* connect(database)]) {
-      const { insert } = yield* on(process, makeReceiptsRepo(null))
+      const { insert } = yield* on(process, makeInboundRepo(null))
       expect((yield* insert(receiptOf(id, new Date()))).first).toBe(false)
     }
     expect(yield* storedOf(sql, id)).toMatchObject([{ table: "receipts_undated", duplicates: 2, deliveries: 1 }])
@@ -231,7 +231,7 @@ describe("retention", () => {
     const { database, sql } = yield* monthlyDatabase(18)
     const impatient = yield* connect(database, "1 second")
     const records = yield* on(impatient, recordsRepo)
-    const { insert } = yield* on(impatient, makeReceiptsRepo(null))
+    const { insert } = yield* on(impatient, makeInboundRepo(null))
     const { end } = yield* readOn(sql, "payments.receipts")
     const cleaning = yield* Effect.fork(records.clean(retention))
     yield* waitsForLock(sql, "the removal waits", "%DETACH PARTITION%")
