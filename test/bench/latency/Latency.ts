@@ -1,29 +1,36 @@
+import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect } from "effect"
 import { type Bench, figuresOfCases, inRounds, percentile } from "../Bench.ts"
 import { costOf, startDatabase, startService, transactions } from "../deliveries/Bed.ts"
+import { roundsOf } from "../sizes.ts"
 import type { LatencyResult } from "./Load.ts"
 import { notified } from "./Notified.ts"
 
 /**
  * How long news takes, from the 200 that the provider gets to the first byte that the consumer gets, and what an event costs:
- * taken, stored, sent and recorded.
+ * taken, stored, sent and recorded. With one process, and with a worker in a second process beside it, in turns.
  */
 
 /** Events per second. `BENCH_RATES` changes them: `BENCH_RATES=2500` shows whether one process keeps up with as many. */
 const rates = (process.env["BENCH_RATES"] ?? "10,200,1000").split(",").map(Number)
-const rounds = 3
+/** Which of them a worker is beside, too: with few events, there is nothing for it to do. */
+const fewest = 100
+const rounds = roundsOf(3)
 const warmUpMillis = 2000
 const millis = 8000
+
+const ratesBeside = rates.filter((rate) => rate >= fewest)
+const nameOf = (rate: number, processes: number) => `${rate}/s${processes === 1 ? "" : ", a worker beside"}`
 
 export const latencyBench: Bench = {
   name: "latency",
   about: "from the provider's 200 to the consumer, at 10, 200 and 1,000 events per second, and what an event costs",
   run: Effect.gen(function* () {
     const database = yield* startDatabase
-    const { pid } = yield* startService(database, "all")
+    const service = yield* startService(database, "all")
     const { load } = yield* notified(database, 1)
-    const measure = (rate: number) =>
+    const measure = (services: ReadonlyArray<{ readonly pid: number }>) => (rate: number) =>
       Effect.gen(function* () {
         const before = yield* transactions(database)
         // The server counts a second late
@@ -31,11 +38,11 @@ export const latencyBench: Bench = {
           load({ rate, warmUpMillis, millis }),
           Effect.promise(() => sleep(1200))
         )
-        const cost = yield* costOf(database, [{ pid }], loading)
+        const cost = yield* costOf(database, services, loading)
         const statements = ((yield* transactions(database)) - before) / cost.count
         const at = (share: number) => percentile(cost.afterAnswer, share)
         yield* Console.error(
-          `  ${rate}/s: p50 ${at(0.5).toFixed(1)}, p95 ${at(0.95).toFixed(1)}, p99 ${at(0.99).toFixed(1)} ms, ${statements.toFixed(2)} statements, ${(cost.wakeUps + cost.postgresWakeUps).toFixed(1)} wake-ups and ${Math.round(cost.processor + cost.postgres)} µs of processor time per event`
+          `  ${nameOf(rate, services.length)}: p50 ${at(0.5).toFixed(1)}, p95 ${at(0.95).toFixed(1)}, p99 ${at(0.99).toFixed(1)} ms, ${statements.toFixed(2)} statements, ${(cost.wakeUps + cost.postgresWakeUps).toFixed(1)} wake-ups and ${Math.round(cost.processor + cost.postgres)} µs of processor time per event`
         )
         return { ...cost, statements }
       })
@@ -43,12 +50,17 @@ export const latencyBench: Bench = {
       Effect.gen(function* () {
         // Connections that fall idle tell what they did only ten seconds later: it would be counted to the slowest rate
         if (number > 1) yield* Effect.promise(() => sleep(11_000))
-        return yield* Effect.forEach(rates, measure)
+        const alone = yield* Effect.forEach(rates, measure([service]))
+        const beside = Effect.gen(function* () {
+          const worker = yield* startService(database, "worker", { DATA_DIR: join(database.directory, "worker") })
+          return yield* Effect.forEach(ratesBeside, measure([service, worker]))
+        })
+        return [...alone, ...(ratesBeside.length === 0 ? [] : yield* Effect.scoped(beside))]
       })
     )
     return figuresOfCases<(typeof results)[number][number]>(
       "latency",
-      rates.map((rate) => `${rate}/s`),
+      [...rates.map((rate) => nameOf(rate, 1)), ...ratesBeside.map((rate) => nameOf(rate, 2))],
       results,
       [
         ...[0.5, 0.95, 0.99].map(
