@@ -98,7 +98,7 @@ const beginningWith = (config: pg.PoolConfig, settings: ReadonlyArray<string>): 
 const noTimeouts = ["statement_timeout = 0", "idle_in_transaction_session_timeout = 0"]
 
 /** The settings for `planOnce`. */
-const firstPlans = ["plan_cache_mode = force_generic_plan", "enable_seqscan = off"]
+const firstPlans = ["plan_cache_mode = force_generic_plan", "enable_seqscan = off", "enable_sort = off"]
 
 const openPool = (config: pg.PoolConfig): pg.Pool => {
   const pool = new pg.Pool(config)
@@ -255,7 +255,8 @@ export interface ReservedOptions {
   /**
    * For statements whose plan never depends on their values and always follows indexes, in a session: PostgreSQL then
    * keeps the first plan. Otherwise it might plan each time, because it can't estimate a parameterised limit. The plan
-   * never scans a whole table, which is cheapest only while the table is as empty as when it was planned.
+   * never scans a whole table, nor sorts what an index has in order: that is cheapest only while the table is as empty as
+   * when it was planned.
    */
   readonly planOnce?: boolean
 }

@@ -1,11 +1,12 @@
 import { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Duration, Effect, Layer } from "effect"
-import { Plans } from "../../src/engine/queue/Claim.ts"
+import { type ClaimOptions, makeClaim, Plans } from "../../src/engine/queue/Claim.ts"
 import { makeFinish, makeRelease } from "../../src/engine/queue/Queue.ts"
 import { databaseLayer, reservedPool } from "../../src/platform/storage/Database.ts"
 import { makeRunning } from "../../src/platform/storage/Statements.ts"
 import { anyDelivery } from "../destinations/deliveries/AnyDelivery.ts"
+import { connectionTo } from "../harness/Connection.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { keptPlan } from "../platform/storage/PlanRows.ts"
 import { finished } from "./QueueBench.ts"
@@ -22,6 +23,52 @@ const oneRow =
 
 /** An attempt of a delivery that is nowhere any more. */
 const lost = finished(anyDelivery(), 204, { state: "delivered" })
+
+describe("claiming", () => {
+  const wanted = { limit: 10, lease: Duration.seconds(30), perEndpoint: 4, inFlight: new Map() } as const
+  const looks: ReadonlyArray<readonly [string, Partial<ClaimOptions>]> = [
+    ["in the order of time", {}],
+    ["in that order beside endpoints at their caps", { hides: true }],
+    ["the newest", { look: "newest" }],
+    ["of endpoints by name", { look: "asked" }]
+  ]
+  it.scopedLive.each(looks)(
+    "follows indexes in their order, as far as the limit, although the queue was found empty in many pages: %s",
+    ([_, look]) =>
+      Effect.gen(function* () {
+        const database = yield* createMigratedDatabase
+        const connected = yield* Layer.build(databaseLayer({ url: database.url, poolSize: 1 }))
+        yield* Effect.gen(function* () {
+          const own = yield* reservedPool(1, { planOnce: true })
+          const sql = Context.get(own, SqlClient.SqlClient)
+          const filling = yield* connectionTo(database.url)
+          // PostgreSQL knows how its columns are filled, then finds it empty while what fills it again is not yet committed
+          const fill = `INSERT INTO payments.delivery_queue
+               (organization_id, environment, id, endpoint_id, event_id, secret_ids, next_attempt_at, created_at)
+             SELECT gen_random_uuid(), 'sandbox', uuidv7(), endpoint, uuidv7(), ARRAY[endpoint],
+               now() - n * interval '1 ms', now()
+             FROM generate_series(1, 20000) AS n, LATERAL (SELECT md5((n % 32)::text)::uuid AS endpoint) AS e`
+          yield* sql.unsafe(fill)
+          yield* sql`VACUUM ANALYZE payments.delivery_queue`
+          yield* sql`TRUNCATE payments.delivery_queue`
+          yield* Effect.promise(() => filling.query(`BEGIN; ${fill}`))
+          yield* sql`VACUUM ANALYZE payments.delivery_queue`
+          yield* Effect.promise(() => filling.query("COMMIT"))
+          const run = yield* Effect.provide(makeRunning, own)
+          yield* makeClaim(sql, run, new Plans(sql))({ ...wanted, ...look })
+          const plan = yield* keptPlan(sql, "unconfirmed_claims")
+          const byPlace = plan.filter(
+            (line) => / on delivery_queue/.test(line) && !/Tid Scan|Update on|Delete on/.test(line)
+          )
+          expect(byPlace.length).toBeGreaterThanOrEqual(3)
+          for (const line of byPlace)
+            expect(line).toMatch(/Index (?:Only )?Scan (?:Backward )?using delivery_queue_(?:due|of_endpoint) /)
+          // Of the queue's rows; what a claim has chosen of them is sorted
+          expect(plan.filter((line) => /Sort Key: delivery_queue/.test(line))).toEqual([])
+        }).pipe(Effect.provide(connected), Effect.withTracerEnabled(false))
+      })
+  )
+})
 
 describe("recording attempts", () => {
   it.scopedLive.each([
