@@ -1,10 +1,10 @@
 import { describe, expect, vi } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { Chunk, Duration, Effect, TestClock } from "effect"
 import type { AttemptOutcome } from "../../src/engine/attempts/Outcome.ts"
 import { type Claim, type ClaimOptions, queueStart } from "../../src/engine/queue/Claim.ts"
 import type { WorkerOptions } from "../../src/engine/worker/Endpoints.ts"
 import { anyDelivery } from "../destinations/deliveries/AnyDelivery.ts"
-import { eventuallyTrue } from "../harness/Eventually.ts"
+import { eventuallyDone, eventuallyTrue } from "../harness/Eventually.ts"
 import { it } from "../harness/Tests.ts"
 import { FakeQueue, workerOn } from "./FakeQueue.ts"
 
@@ -139,6 +139,21 @@ describe("claims beside the order of time", () => {
     yield* eventuallyTrue("further claims", () => looking(undefined) >= others + 20)
     expect(looking("newest")).toBeLessThanOrEqual(before + 2)
     expect(looking("asked")).toBe(0)
+  })
+
+  it.scoped("find what is announced after half of the pause that follows one", function* () {
+    let now = 0
+    yield* timeIs(() => now)
+    const { looking, queue, worker } = yield* started(({ look }) => {
+      if (look === "newest") now += 20 * 60_000
+      return { ...nothingDue, more: true }
+    })
+    yield* Effect.forkScoped(Effect.forever(worker.listenRound))
+    const pausing = Effect.map((yield* TestClock.testClock()).sleeps, Chunk.isNonEmpty)
+    yield* eventuallyDone("a pause", pausing)
+    yield* TestClock.adjust("10 minutes")
+    queue.announced.raise()
+    yield* eventuallyTrue("another claim", () => looking("newest") === 2)
   })
 
   it.scopedLive("leave what is stored meanwhile to be taken over, one of each endpoint", function* () {

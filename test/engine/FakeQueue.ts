@@ -87,6 +87,6 @@ export const workerOn = (fake: FakeQueue, changed: Partial<WorkerOptions> = {}) 
         encrypt: () => Effect.dieMessage("Nothing is encrypted here"),
         decrypt: () => Effect.succeed(Redacted.make("whsec_test"))
       },
-      wakeUp: { announce: Effect.void, await: fake.announced.wait() }
+      wakeUp: { announce: Effect.void, await: () => fake.announced.wait() }
     }
   )

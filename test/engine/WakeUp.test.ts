@@ -11,10 +11,10 @@ const startProcess = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   return { wakeUp: Context.get(context, WakeUp), sql: Context.get(context, SqlClient.SqlClient) }
 })
 
-/** Counts how often a process is woken, as a worker with room would be. */
-const countWakes = Effect.fnUntraced(function* (wakeUp: WakeUp["Type"]) {
+/** Counts how often a process is woken, as its worker would be. */
+const countWakes = Effect.fnUntraced(function* (wakeUp: WakeUp["Type"], hasRoom?: () => boolean) {
   const wakes = { count: 0 }
-  yield* wakeUp.await.pipe(
+  yield* wakeUp.await(hasRoom).pipe(
     Effect.tap(() => Effect.sync(() => wakes.count++)),
     Effect.forever,
     Effect.forkScoped
@@ -67,14 +67,23 @@ it.scopedLive("an announcement is one's own worker's where it is waiting; nobody
   yield* eventuallyTrue("what a third one sent", () => own.count === 7 && others.count === 2)
 })
 
+it.scopedLive("an announcement wakes the others as well if one's own worker waits, but has no room", function* () {
+  const { announcer, other } = yield* twoListening
+  const own = yield* countWakes(announcer.wakeUp, () => false)
+  const others = yield* countWakes(other.wakeUp)
+  yield* eventuallyTrue("their first ones", () => own.count === 1 && others.count === 1)
+  yield* announcer.wakeUp.announce
+  yield* eventuallyTrue("both", () => own.count === 2 && others.count === 2)
+})
+
 it.scopedLive("what was announced while nobody waited is not lost", function* () {
   const { url } = yield* createTestDatabase()
   const { sql, wakeUp } = yield* startProcess(url)
   yield* listening(sql, 1)
-  yield* wakeUp.await
+  yield* wakeUp.await()
   yield* wakeUp.announce
   yield* wakeUp.announce
-  yield* wakeUp.await
+  yield* wakeUp.await()
 })
 
 it.scopedLive("a listener that lost its connection makes a new one, and takes the gap for a wake-up", function* () {

@@ -75,6 +75,8 @@ const reconnect = Schedule.exponential("50 millis").pipe(
   Schedule.resetAfter("10 seconds")
 )
 
+const always = (): boolean => true
+
 /**
  * Wakes the workers of all processes when deliveries were stored. Only a hint, which may be lost: workers also poll for
  * due deliveries.
@@ -89,6 +91,7 @@ export class WakeUp extends service<WakeUp>()(
     const ownName = crypto.randomUUID()
     const outgoing = yield* Mailbox.sliding<void>(1)
     const incoming = new Signal()
+    let isTakenHere: () => boolean = always
 
     yield* Mailbox.take(outgoing).pipe(
       Effect.zipRight(sql`SELECT pg_notify(${channel}, ${ownName})`),
@@ -113,19 +116,24 @@ export class WakeUp extends service<WakeUp>()(
 
     return {
       /**
-       * Must be called after the commit; returns at once. If this process's own worker is waiting, and so has room, only
-       * it is woken; otherwise the other processes are notified.
+       * Must be called after the commit; returns at once. If this process's own worker is waiting and has room, only it is
+       * woken; otherwise the other processes are notified, too.
        */
       announce: Effect.suspend(() => {
-        const { isAwaited } = incoming
+        const isTaken = incoming.isAwaited && isTakenHere()
         incoming.raise()
-        return isAwaited ? Effect.void : Effect.asVoid(Mailbox.offer(outgoing, undefined))
+        return isTaken ? Effect.void : Effect.asVoid(Mailbox.offer(outgoing, undefined))
       }),
       /**
        * Waits until an announcement since the last call, in any process, or until one may have been missed while the
-       * connection was down.
+       * connection was down. `hasRoom` says whether the worker that waits can take what is announced: if not, other
+       * processes are notified as well.
        */
-      await: incoming.wait()
+      await: (hasRoom: () => boolean = always): Effect.Effect<void> =>
+        Effect.suspend(() => {
+          isTakenHere = hasRoom
+          return incoming.wait()
+        })
     }
   })
 ) {}

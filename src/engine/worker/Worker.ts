@@ -109,6 +109,8 @@ export class Worker implements Recipient {
   #passedOnAt = Number.NEGATIVE_INFINITY
   /** Raised when there may be something to claim beside the order of time. */
   readonly #workBeside = new Signal()
+  /** Raised when something was announced that only a claim of the newest finds soon. */
+  readonly #newest = new Signal()
   /** The earliest time of the next claim for slow endpoints, by `performance.now()`. */
   #slowNotBefore = 0
   #isStopping = false
@@ -169,7 +171,10 @@ export class Worker implements Recipient {
     if (this.#toEnd > 0 || (full && found === 0)) yield* this.#enough.wait(gatherMillis)
   })
 
-  /** Claims beside the order of time once there may be something to claim, and pauses: half of the time, while the worker is behind. */
+  /**
+   * Claims beside the order of time once there may be something to claim, and pauses for as long as that took, or somewhat
+   * longer. While the worker is behind, half of that is enough for what is announced.
+   */
   readonly claimBesideRound: Effect.Effect<void> = Effect.gen(this, function* () {
     const health = this.#health.claimsBeside
     health.rest("has nothing to claim beside the others")
@@ -182,26 +187,22 @@ export class Worker implements Recipient {
       yield* Effect.sleep(rest)
     }
     const claimedAt = performance.now()
+    this.#newest.reset()
     const found = yield* this.#claimBeside
+    const tookMillis = performance.now() - claimedAt
     const pause = found === 0 ? maxIdleFactor * gatherMillis : gatherMillis
-    yield* Effect.sleep(Math.max(pause, performance.now() - claimedAt))
+    yield* Effect.sleep(tookMillis / 2)
+    yield* this.#newest.wait(Math.max(pause, tookMillis) - tookMillis / 2)
   })
 
-  /**
-   * Waits for announcements while there is room for the announced deliveries; without room, other processes take them.
-   */
-  readonly listenRound: Effect.Effect<void> = Effect.suspend(() =>
-    this.room < 1
-      ? Effect.sleep("10 millis")
-      : Effect.zipRight(
-          this.#parts.wakeUp.await,
-          Effect.sync(() => {
-            this.#announced = true
-            this.#signal.raise()
-            if (!this.#behind) this.#enough.raise()
-          })
-        )
-  )
+  /** Waits for an announcement, and wakes the loop whose claims find what was announced. */
+  readonly listenRound: Effect.Effect<void> = Effect.gen(this, function* () {
+    yield* this.#parts.wakeUp.await(() => this.room >= 1)
+    this.#announced = true
+    this.#signal.raise()
+    if (this.#behind) this.#newest.raise()
+    else this.#enough.raise()
+  })
 
   readonly #waitForRoom = Effect.gen(this, function* () {
     const { options, wakeUp } = this.#parts

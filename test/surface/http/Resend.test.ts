@@ -125,7 +125,7 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
   it.effect("is recorded with its author and request, and wakes the workers", function* () {
     const { services } = yield* TestService
     const { id, tenant } = yield* failedDelivery()
-    const woken = Context.get(services, WakeUp).await
+    const woken = Context.get(services, WakeUp).await()
     // What the notification told them
     yield* woken.pipe(Effect.timeoutOption("1 second"), Effect.repeat({ while: Option.isSome }))
     const answer = yield* retry(tenant, id)

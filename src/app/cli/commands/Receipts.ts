@@ -34,7 +34,7 @@ import { fields, table, time } from "../Output.ts"
 /** `receipts list | show | replay`: the provider's notifications, and their events' delivery (contract 11). */
 
 /** The workers are in other processes, which poll for due deliveries. */
-const workersPoll = Layer.succeed(WakeUp, { announce: Effect.void, await: Effect.never })
+const workersPoll = Layer.succeed(WakeUp, { announce: Effect.void, await: () => Effect.never })
 
 /** No retention: these commands remove nothing. */
 const kept = { receiptRetention: Duration.infinity }
