@@ -24,6 +24,14 @@ const oneRow =
 /** An attempt of a delivery that is nowhere any more. */
 const lost = finished(anyDelivery(), 204, { state: "delivered" })
 
+/** A connection as the queue's are, to a database of its own. */
+const connected = Effect.gen(function* () {
+  const { url } = yield* createMigratedDatabase
+  const shared = yield* Layer.build(databaseLayer({ url, poolSize: 1 }))
+  const own = yield* Effect.provide(reservedPool(1, { planOnce: true }), shared)
+  return { url, sql: Context.get(own, SqlClient.SqlClient), run: yield* Effect.provide(makeRunning, own) }
+})
+
 describe("claiming", () => {
   const wanted = { limit: 10, lease: Duration.seconds(30), perEndpoint: 4, inFlight: new Map() } as const
   const looks: ReadonlyArray<readonly [string, Partial<ClaimOptions>]> = [
@@ -36,37 +44,31 @@ describe("claiming", () => {
     "follows indexes in their order, as far as the limit, although the queue was found empty in many pages: %s",
     ([_, look]) =>
       Effect.gen(function* () {
-        const database = yield* createMigratedDatabase
-        const connected = yield* Layer.build(databaseLayer({ url: database.url, poolSize: 1 }))
-        yield* Effect.gen(function* () {
-          const own = yield* reservedPool(1, { planOnce: true })
-          const sql = Context.get(own, SqlClient.SqlClient)
-          const filling = yield* connectionTo(database.url)
-          // PostgreSQL knows how its columns are filled, then finds it empty while what fills it again is not yet committed
-          const fill = `INSERT INTO payments.delivery_queue
+        const { run, sql, url } = yield* connected
+        const filling = yield* connectionTo(url)
+        // PostgreSQL knows how its columns are filled, then finds it empty while what fills it again is not yet committed
+        const fill = `INSERT INTO payments.delivery_queue
                (organization_id, environment, id, endpoint_id, event_id, secret_ids, next_attempt_at, created_at)
              SELECT gen_random_uuid(), 'sandbox', uuidv7(), endpoint, uuidv7(), ARRAY[endpoint],
                now() - n * interval '1 ms', now()
              FROM generate_series(1, 20000) AS n, LATERAL (SELECT md5((n % 32)::text)::uuid AS endpoint) AS e`
-          yield* sql.unsafe(fill)
-          yield* sql`VACUUM ANALYZE payments.delivery_queue`
-          yield* sql`TRUNCATE payments.delivery_queue`
-          yield* Effect.promise(() => filling.query(`BEGIN; ${fill}`))
-          yield* sql`VACUUM ANALYZE payments.delivery_queue`
-          yield* Effect.promise(() => filling.query("COMMIT"))
-          const run = yield* Effect.provide(makeRunning, own)
-          yield* makeClaim(sql, run, new Plans(sql))({ ...wanted, ...look })
-          const plan = yield* keptPlan(sql, "unconfirmed_claims")
-          const byPlace = plan.filter(
-            (line) => / on delivery_queue/.test(line) && !/Tid Scan|Update on|Delete on/.test(line)
-          )
-          expect(byPlace.length).toBeGreaterThanOrEqual(3)
-          for (const line of byPlace)
-            expect(line).toMatch(/Index (?:Only )?Scan (?:Backward )?using delivery_queue_(?:due|of_endpoint) /)
-          // Of the queue's rows; what a claim has chosen of them is sorted
-          expect(plan.filter((line) => /Sort Key: delivery_queue/.test(line))).toEqual([])
-        }).pipe(Effect.provide(connected), Effect.withTracerEnabled(false))
-      })
+        yield* sql.unsafe(fill)
+        yield* sql`VACUUM ANALYZE payments.delivery_queue`
+        yield* sql`TRUNCATE payments.delivery_queue`
+        yield* Effect.promise(() => filling.query(`BEGIN; ${fill}`))
+        yield* sql`VACUUM ANALYZE payments.delivery_queue`
+        yield* Effect.promise(() => filling.query("COMMIT"))
+        yield* makeClaim(sql, run, new Plans(sql))({ ...wanted, ...look })
+        const plan = yield* keptPlan(sql, "unconfirmed_claims")
+        const byPlace = plan.filter(
+          (line) => / on delivery_queue/.test(line) && !/Tid Scan|Update on|Delete on/.test(line)
+        )
+        expect(byPlace.length).toBeGreaterThanOrEqual(3)
+        for (const line of byPlace)
+          expect(line).toMatch(/Index (?:Only )?Scan (?:Backward )?using delivery_queue_(?:due|of_endpoint) /)
+        // Of the queue's rows; what a claim has chosen of them is sorted
+        expect(plan.filter((line) => /Sort Key: delivery_queue/.test(line))).toEqual([])
+      }).pipe(Effect.withTracerEnabled(false))
   )
 })
 
@@ -76,28 +78,22 @@ describe("recording attempts", () => {
     ["after it has found all tables empty", ["VACUUM ANALYZE"]]
   ] as const)("finds each row by an index, without reading others, %s", ([_, statements]) =>
     Effect.gen(function* () {
-      const database = yield* createMigratedDatabase
-      const connected = yield* Layer.build(databaseLayer({ url: database.url, poolSize: 1 }))
-      yield* Effect.gen(function* () {
-        const own = yield* reservedPool(1, { planOnce: true })
-        const sql = Context.get(own, SqlClient.SqlClient)
-        const run = yield* Effect.provide(makeRunning, own)
-        for (const statement of statements) yield* sql.unsafe(statement)
-        yield* Effect.withTracerEnabled(makeFinish(sql, run, new Plans(sql))([lost]), false)
-        yield* makeRelease(sql, new Plans(sql))([], Duration.zero)
-        // Where they are, by their keys, too late, and given back
-        const parts = [
-          "q.ctid = r.place",
-          "q.environment = r.environment",
-          "GREATEST(d.attempt_count",
-          "attempt_count - 1"
-        ]
-        for (const [index, count] of [3, 3, 1, 1].entries()) {
-          const reads = readsOf(yield* keptPlan(sql, parts[index] ?? ""))
-          expect(reads.length).toBeGreaterThanOrEqual(count)
-          for (const read of reads) expect(read).toMatch(oneRow)
-        }
-      }).pipe(Effect.provide(connected), Effect.withTracerEnabled(false))
-    })
+      const { run, sql } = yield* connected
+      for (const statement of statements) yield* sql.unsafe(statement)
+      yield* Effect.withTracerEnabled(makeFinish(sql, run, new Plans(sql))([lost]), false)
+      yield* makeRelease(sql, new Plans(sql))([], Duration.zero)
+      // Where they are, by their keys, too late, and given back
+      const parts = [
+        "q.ctid = r.place",
+        "q.environment = r.environment",
+        "GREATEST(d.attempt_count",
+        "attempt_count - 1"
+      ]
+      for (const [index, count] of [3, 3, 1, 1].entries()) {
+        const reads = readsOf(yield* keptPlan(sql, parts[index] ?? ""))
+        expect(reads.length).toBeGreaterThanOrEqual(count)
+        for (const read of reads) expect(read).toMatch(oneRow)
+      }
+    }).pipe(Effect.withTracerEnabled(false))
   )
 })

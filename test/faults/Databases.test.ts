@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto"
 import { Effect, Fiber, Redacted } from "effect"
 import { type Client, escapeIdentifier, escapeLiteral } from "pg"
 import { connectionTo } from "../harness/Connection.ts"
+import { hasOldestPostgres, oldestPostgresNote, startOldestPostgres } from "../harness/OldestPostgres.ts"
 import { hasPgBouncer, pgBouncerNote, startPgBouncer } from "../harness/PgBouncer.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
 import { describe, expect, it } from "../harness/Tests.ts"
@@ -70,6 +71,17 @@ describe("the service as an ordinary role", () => {
     const extensions = yield* run("SELECT extname FROM pg_extension ORDER BY extname")
     expect(extensions.rows).toEqual([{ extname: "plpgsql" }])
   })
+})
+
+describe.skipIf(!hasOldestPostgres)(`the service on PostgreSQL 15, the oldest it supports${oldestPostgresNote}`, () => {
+  it.scopedLive(
+    "migrates, takes notifications, delivers, retries, and keeps answers of repeated requests",
+    function* () {
+      const url = yield* startOldestPostgres
+      const { local } = yield* startService(yield* emptyDataDirectory, { DATABASE_URL: url })
+      yield* payAndDeliver(local, yield* connectionTo(url))
+    }
+  )
 })
 
 describe.skipIf(!hasPgBouncer)(

@@ -1,5 +1,6 @@
 import { Effect, Redacted, type Scope } from "effect"
 import { Client } from "pg"
+import { eventually } from "./Eventually.ts"
 
 /** Opens a connection outside the service's pools. It closes with the scope, or when the server does. */
 export const connectionTo = (url: string | Redacted.Redacted): Effect.Effect<Client, never, Scope.Scope> =>
@@ -14,6 +15,20 @@ export const connectionTo = (url: string | Redacted.Redacted): Effect.Effect<Cli
     // The server may be gone by then
     (client) => Effect.promise(() => client.end().catch(() => {}))
   )
+
+/** Waits until a server answers connections; writes its log if it never does. */
+export const answering = (what: string, url: string, log: () => string) =>
+  eventually(
+    `${what} answers`,
+    Effect.option(
+      Effect.tryPromise(async () => {
+        const client = new Client({ connectionString: url })
+        client.on("error", () => {})
+        await client.connect()
+        await client.end()
+      })
+    )
+  ).pipe(Effect.tapErrorCause(() => Effect.sync(() => process.stderr.write(log()))))
 
 export const ask = <Row extends object = Record<string, unknown>>(
   url: string | Redacted.Redacted,

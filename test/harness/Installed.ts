@@ -4,6 +4,9 @@ import { Effect, type Scope } from "effect"
 
 /** Programs of others that tests use if the machine has them, such as PgBouncer and nginx. */
 
+/** The account for programs that refuse to run as root: nobody's if the tests are run by root, otherwise the same. */
+export const unprivileged = { uid: process.getuid?.() || 65_534, gid: process.getgid?.() || 65_534 }
+
 /** The first of these commands that answers to `arguments_`; undefined if none is installed. */
 export const installed = (commands: ReadonlyArray<string>, arguments_: ReadonlyArray<string>): string | undefined =>
   commands.find((command) => spawnSync(command, arguments_, { stdio: "ignore" }).status === 0)

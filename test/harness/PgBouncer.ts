@@ -1,11 +1,10 @@
 import { chmod, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Redacted } from "effect"
-import { Client } from "pg"
 import { temporaryDirectory } from "../platform/storage/fixtures/temporaryDirectory.ts"
-import { eventually } from "./Eventually.ts"
+import { answering } from "./Connection.ts"
 import { freePort } from "./FreePort.ts"
-import { installed, startInstalled } from "./Installed.ts"
+import { installed, startInstalled, unprivileged } from "./Installed.ts"
 
 const executable = installed(["/usr/sbin/pgbouncer", "pgbouncer"], ["--version"])
 
@@ -52,20 +51,9 @@ export const startPgBouncer = (
       // It refuses to run as root, so it has to read these as somebody else
       await chmod(directory, 0o755)
     })
-    const asRoot = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
-    const log = yield* startInstalled(executable ?? "pgbouncer", [join(directory, "pgbouncer.ini")], asRoot)
+    const log = yield* startInstalled(executable ?? "pgbouncer", [join(directory, "pgbouncer.ini")], unprivileged)
     const through = new URL(direct.href)
     through.port = String(port)
-    yield* eventually(
-      "PgBouncer answers",
-      Effect.option(
-        Effect.tryPromise(async () => {
-          const client = new Client({ connectionString: through.href })
-          client.on("error", () => {})
-          await client.connect()
-          await client.end()
-        })
-      )
-    ).pipe(Effect.tapErrorCause(() => Effect.sync(() => process.stderr.write(log()))))
+    yield* answering("PgBouncer", through.href, log)
     return { url: through.href, log }
   })

@@ -43,14 +43,20 @@ const serverProcessorTime = (postmaster: number): number => {
     .reduce((sum, fields) => sum + ticks(fields, 11, 12), own)
 }
 
-/** How often the threads of processes have gone to sleep so far: each time, something had to wake them. */
-const sleeps = (pids: ReadonlyArray<number>): number =>
-  pids
-    .flatMap((pid) => readdirSync(`/proc/${pid}/task`).map((thread) => `/proc/${pid}/task/${thread}/status`))
-    .reduce((sum, file) => {
-      const [, count] = /^voluntary_ctxt_switches:\s+(\d+)/m.exec(readFileSync(file, "utf8")) ?? []
-      return sum + Number(count)
-    }, 0)
+/** How often each thread of processes has gone to sleep so far: each time, something had to wake it. */
+const sleeps = (pids: ReadonlyArray<number>): ReadonlyMap<string, number> =>
+  new Map(
+    pids
+      .flatMap((pid) => readdirSync(`/proc/${pid}/task`).map((thread) => `/proc/${pid}/task/${thread}/status`))
+      .map((file) => {
+        const [, count] = /^voluntary_ctxt_switches:\s+(\d+)/m.exec(readFileSync(file, "utf8")) ?? []
+        return [file, Number(count)]
+      })
+  )
+
+/** How often they went to sleep in between; those of threads that have ended are not known. */
+const sleepsBetween = (before: ReadonlyMap<string, number>, after: ReadonlyMap<string, number>): number =>
+  Array.from(after).reduce((sum, [file, count]) => sum + count - (before.get(file) ?? 0), 0)
 
 /**
  * Processor time of processes and of PostgreSQL so far, in microseconds, and how often they have slept; NaN where the system
@@ -69,8 +75,8 @@ const usedSoFar = (services: ReadonlyArray<{ readonly pid: number }>, { postmast
       postgresSleeps: sleeps(backends)
     }
   } catch {
-    const unknown = Number.NaN
-    return { service: unknown, postgres: unknown, serviceSleeps: unknown, postgresSleeps: unknown }
+    const unknown = new Map([["", Number.NaN]])
+    return { service: Number.NaN, postgres: Number.NaN, serviceSleeps: unknown, postgresSleeps: unknown }
   }
 }
 
@@ -100,8 +106,8 @@ export const costOf = <Done extends { readonly count: number }, E, R>(
       rate: (count / (endedAt - startedAt)) * 1000,
       processor: (after.service - before.service) / count,
       postgres: (after.postgres - before.postgres) / count,
-      wakeUps: (after.serviceSleeps - before.serviceSleeps) / count,
-      postgresWakeUps: (after.postgresSleeps - before.postgresSleeps) / count,
+      wakeUps: sleepsBetween(before.serviceSleeps, after.serviceSleeps) / count,
+      postgresWakeUps: sleepsBetween(before.postgresSleeps, after.postgresSleeps) / count,
       ...done
     } satisfies Cost
   })

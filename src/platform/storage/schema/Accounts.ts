@@ -142,10 +142,11 @@ export const accounts = Effect.gen(function* () {
     CREATE TABLE payments.product_images (
       sha256 bytea PRIMARY KEY CHECK (length(sha256) = 32),
       format text NOT NULL CHECK (format IN ('jpg', 'png', 'webp')),
-      -- Images are compressed already
-      bytes bytea STORAGE EXTERNAL NOT NULL CHECK (length(bytes) BETWEEN 1 AND 4194304),
+      bytes bytea NOT NULL CHECK (length(bytes) BETWEEN 1 AND 4194304),
       created_at timestamptz NOT NULL DEFAULT now()
     )`
+  // Images are compressed already. PostgreSQL 15 can't say so in the table's definition
+  yield* sql`ALTER TABLE payments.product_images ALTER COLUMN bytes SET STORAGE EXTERNAL`
   // An image belongs to no tenant, but its uploads do: a removal has to be recorded for each tenant
   yield* sql`
     CREATE TABLE payments.product_image_uploads (
