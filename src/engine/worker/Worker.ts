@@ -173,7 +173,7 @@ export class Worker implements Recipient {
 
   /**
    * Claims beside the order of time once there may be something to claim, and pauses for as long as that took, or somewhat
-   * longer. While the worker is behind, half of that is enough for what is announced.
+   * longer. While the worker is behind, an announcement ends the pause after half of that time.
    */
   readonly claimBesideRound: Effect.Effect<void> = Effect.gen(this, function* () {
     const health = this.#health.claimsBeside
