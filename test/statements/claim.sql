@@ -80,8 +80,9 @@ THEN endpoint_id NOT IN (SELECT unnest($2::uuid[])) END ORDER BY next_attempt_at
         pg_relation_size(to_regclass('payments.deliveries_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD'))), 0
       ) / 8192,
       'queuePages', pg_relation_size('payments.delivery_queue') / 8192,
-      -- Is read, so that it happens
+      -- Are read, so that they happen. The commit need not wait for the disk: see makeClaim
       'interrupted', (SELECT count(*) FROM interrupted),
+      'synchronousCommit', set_config('synchronous_commit', 'off', true),
       'more', (SELECT count(*) FROM next) >= $15,
       -- A row that is stored late has the time when its transaction began: look back a little
       'place', LEAST((SELECT min(next_attempt_at) FROM next), now() - interval '2 seconds')::text,
