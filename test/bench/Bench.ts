@@ -14,7 +14,7 @@ export interface Bench {
   readonly name: string
   /** What it measures, for the list of benchmarks. */
   readonly about: string
-  /** Says what it is doing on standard error; at most 3 minutes, but for `soak`. */
+  /** Says what it is doing on standard error. Most take a few minutes, `growth`, `neighbour` and `soak` up to a quarter of an hour. */
   readonly run: Effect.Effect<ReadonlyArray<Figure>, unknown, Scope.Scope>
 }
 

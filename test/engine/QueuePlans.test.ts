@@ -24,7 +24,7 @@ const oneRow =
 /** An attempt of a delivery that is nowhere any more. */
 const lost = finished(anyDelivery(), 204, { state: "delivered" })
 
-/** A connection as the queue's are, to a database of its own. */
+/** A connection that is set up like those of the queue, to a new database. */
 const connected = Effect.gen(function* () {
   const { url } = yield* createMigratedDatabase
   const shared = yield* Layer.build(databaseLayer({ url, poolSize: 1 }))

@@ -453,8 +453,8 @@ const answerSql = (sql: SqlClient.SqlClient, options: ClaimOptions) => sql`
  * Abandoned claims use up none of the automatic attempts, and don't end a manual one. Deliveries of deleted endpoints
  * are not claimed.
  *
- * Neither statement waits for the disk: if the database crashes, claims of the last moment are lost, up to 0.6 seconds, and
- * other workers claim those deliveries, again as the same attempt. Records wait for it, and so for claims before them.
+ * Neither statement waits for the disk: if the database crashes, claims of its last 0.6 seconds may be lost, and those
+ * deliveries are claimed again, as the same attempt. Records wait for the disk, and claims made before them are on it, too.
  *
  * Conditions are written so that the planner has no choice but to follow the index in its order and stop at the limit:
  * it knows little about a table that is empty one minute and full the next. It expects a range written as `>=` and `<=`

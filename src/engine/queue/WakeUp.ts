@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
 import { Effect, type Fiber, Queue as Mailbox, Option, Schedule } from "effect"
+import { constTrue } from "effect/Function"
 import { service } from "../../platform/kit/Service.ts"
 import { ownClients, SessionOptions } from "../../platform/storage/Database.ts"
 import { addressOf, listenOn, settingsOf } from "../../platform/storage/Listener.ts"
@@ -75,8 +76,6 @@ const reconnect = Schedule.exponential("50 millis").pipe(
   Schedule.resetAfter("10 seconds")
 )
 
-const always = (): boolean => true
-
 /**
  * Wakes the workers of all processes when deliveries were stored. Only a hint, which may be lost: workers also poll for
  * due deliveries.
@@ -91,7 +90,7 @@ export class WakeUp extends service<WakeUp>()(
     const ownName = crypto.randomUUID()
     const outgoing = yield* Mailbox.sliding<void>(1)
     const incoming = new Signal()
-    let isTakenHere: () => boolean = always
+    let isTakenHere: () => boolean = constTrue
 
     yield* Mailbox.take(outgoing).pipe(
       Effect.zipRight(sql`SELECT pg_notify(${channel}, ${ownName})`),
@@ -129,7 +128,7 @@ export class WakeUp extends service<WakeUp>()(
        * connection was down. `hasRoom` says whether the worker that waits can take what is announced: if not, other
        * processes are notified as well.
        */
-      await: (hasRoom: () => boolean = always): Effect.Effect<void> =>
+      await: (hasRoom: () => boolean = constTrue): Effect.Effect<void> =>
         Effect.suspend(() => {
           isTakenHere = hasRoom
           return incoming.wait()

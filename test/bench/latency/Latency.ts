@@ -14,13 +14,13 @@ import { notified } from "./Notified.ts"
 
 /** Events per second. `BENCH_RATES` changes them: `BENCH_RATES=2500` shows whether one process keeps up with as many. */
 const rates = (process.env["BENCH_RATES"] ?? "10,200,1000").split(",").map(Number)
-/** Which of them a worker is beside, too: with few events, there is nothing for it to do. */
-const fewest = 100
+/** From this rate on, it is measured with a second process as well: with fewer events, a worker beside has nothing to do. */
+const leastBeside = 100
 const rounds = roundsOf(3)
 const warmUpMillis = 2000
 const millis = 8000
 
-const ratesBeside = rates.filter((rate) => rate >= fewest)
+const ratesBeside = rates.filter((rate) => rate >= leastBeside)
 const nameOf = (rate: number, processes: number) => `${rate}/s${processes === 1 ? "" : ", a worker beside"}`
 
 export const latencyBench: Bench = {
