@@ -11,8 +11,8 @@ import { idle } from "./QueueBench.ts"
 describe("a claim and its confirmation", () => {
   it.scopedLive("do not wait for a replica, nor for the disk: an attempt begins sooner", function* () {
     const database = yield* startDatabaseIn(yield* temporaryDirectory)
-    const connected = databaseLayer({ url: Redacted.make(database.url) })
-    const queue = Context.get(yield* Layer.build(Layer.provide(Queue.layer, connected)), Queue)
+    const layer = Layer.provide(Queue.layer, databaseLayer({ url: Redacted.make(database.url) }))
+    const queue = Context.get(yield* Layer.build(layer), Queue)
     yield* addDeliveries(database, yield* makeEndpoints(database, ["https://shop.example/hook"]), 1)
     // Every commit that waits for the disk waits for a replica as well, and none comes
     yield* database.query("ALTER SYSTEM SET synchronous_standby_names = 'none_comes'")

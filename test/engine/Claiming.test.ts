@@ -141,7 +141,7 @@ describe("claims beside the order of time", () => {
     expect(looking("asked")).toBe(0)
   })
 
-  it.scoped("find what is announced after half of the pause that follows one", function* () {
+  it.scoped("find what is announced after half of the pause that follows one, and no sooner", function* () {
     let now = 0
     yield* timeIs(() => now)
     const { looking, queue, worker } = yield* started(({ look }) => {
@@ -149,10 +149,11 @@ describe("claims beside the order of time", () => {
       return { ...nothingDue, more: true }
     })
     yield* Effect.forkScoped(Effect.forever(worker.listenRound))
-    const pausing = Effect.map((yield* TestClock.testClock()).sleeps, Chunk.isNonEmpty)
-    yield* eventuallyDone("a pause", pausing)
-    yield* TestClock.adjust("10 minutes")
+    yield* eventuallyDone("a pause", Effect.map((yield* TestClock.testClock()).sleeps, Chunk.isNonEmpty))
     queue.announced.raise()
+    yield* eventuallyTrue("that it is heard", () => queue.announced.isAwaited)
+    expect(looking("newest")).toBe(1)
+    yield* TestClock.adjust("10 minutes")
     yield* eventuallyTrue("another claim", () => looking("newest") === 2)
   })
 

@@ -30,6 +30,5 @@ export const startOldestPostgres = Effect.gen(function* () {
     unprivileged
   )
   const url = `postgresql://postgres@127.0.0.1:${port}/postgres`
-  yield* answering("PostgreSQL 15", url, log)
-  return url
+  return yield* Effect.as(answering("PostgreSQL 15", url, log), url)
 })
