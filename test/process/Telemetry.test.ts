@@ -243,10 +243,9 @@ describe("a process that exports over OTLP", () => {
   )
 })
 
-const production = (databaseUrl: string, port: number) => ({
+const production = {
   MODE: "production",
   ROLES: "api",
-  DATABASE_URL: databaseUrl,
   MASTER_KEYS: `test:${Buffer.alloc(32).toString("base64")}`,
   PUBLIC_URL: "https://payments.example",
   CHECKOUT_SUCCESS_URL: "https://shop.example/thanks",
@@ -254,22 +253,22 @@ const production = (databaseUrl: string, port: number) => ({
   SMTP_URL: "smtp://127.0.0.1:1",
   MAIL_FROM: "payments@payments.example",
   PROVIDER_SANDBOX_SECRET_KEY: "sk_test_production",
-  PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_production",
-  PORT: String(port)
+  PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_production"
+}
+
+const startProduction = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>> = {}) {
+  const [{ url }, port] = [yield* createMigratedDatabase, yield* freePort]
+  const own = { ...production, DATABASE_URL: Redacted.value(url), PORT: String(port), ...settings }
+  return { port, service: yield* spawnService("/nowhere", own) }
 })
 
 describe("a process in production", () => {
   it.scopedLive(
     "is not ready with a clock that is ten minutes ahead, and warns of it and of a misspelt setting",
     function* () {
-      const { url } = yield* createMigratedDatabase
-      const port = yield* freePort
       const ahead = `data:text/javascript,${encodeURIComponent("const now = Date.now; Date.now = () => now() + 600_000")}`
-      const service = yield* spawnService("/nowhere", {
-        ...production(Redacted.value(url), port),
-        NODE_OPTIONS: `--import=${ahead}`,
-        DELIVERY_RETENTON: "9 days"
-      })
+      const misspelt = { DELIVERY_RETENTON: "9 days" }
+      const { port, service } = yield* startProduction({ NODE_OPTIONS: `--import=${ahead}`, ...misspelt })
       yield* eventuallyTrue("the service serves", () => service.output.stdout.includes("Serving "), 240_000)
       const ready = yield* requestTo(`http://127.0.0.1:${port}`)("GET", "/health/ready")
       expect([ready.status, ready.text]).toEqual([
@@ -285,9 +284,7 @@ describe("a process in production", () => {
   )
 
   it.scopedLive("writes its log as JSON lines to standard output, the lines of requests among them", function* () {
-    const { url } = yield* createMigratedDatabase
-    const port = yield* freePort
-    const service = yield* spawnService("/nowhere", production(Redacted.value(url), port))
+    const { port, service } = yield* startProduction()
     yield* eventuallyTrue(
       `the service serves: ${service.output.stderr}`,
       () =>

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { describe } from "vitest"
 import { linkLibraries, prepareBinaries } from "../../../src/platform/storage/embedded/EmbeddedHome.ts"
+import { freePort } from "../../../src/platform/storage/embedded/FreePort.ts"
 import { expect, it } from "../../harness/Tests.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 
@@ -38,4 +39,10 @@ describe("linkLibraries", () => {
     yield* Effect.promise(() => writeFile(join(root, "native", "pg-symlinks.json"), "{"))
     expect((yield* Effect.flip(linkLibraries(root))).message).toContain("reinstall")
   })
+})
+
+it.scoped("a free port is none that an outgoing connection may take before the server listens", function* () {
+  const ports = yield* Effect.replicateEffect(freePort("127.0.0.1"), 100)
+  expect(ports.filter((port) => port < 1024 || port >= 32_768)).toEqual([])
+  expect(yield* Effect.flip(freePort("192.0.2.1"))).toMatchObject({ code: "EADDRNOTAVAIL" })
 })
