@@ -33,7 +33,7 @@ import {
 } from "../src/app/Embedding.ts"
 import { LocalProvider } from "../src/app/testing/index.ts"
 import { makeClient } from "../src/client/index.ts"
-import { Endpoints } from "../src/destinations/endpoints/Endpoints.ts"
+import { Endpoints, type NewEndpoint } from "../src/destinations/endpoints/Endpoints.ts"
 import { OutboundEvents } from "../src/destinations/publishing/OutboundEvents.ts"
 import { Keys, type NewKey } from "../src/identity/keys/Keys.ts"
 import { Organizations } from "../src/identity/organizations/Organizations.ts"
@@ -44,8 +44,9 @@ import { OrganizationId } from "../src/platform/kit/Ids.ts"
 import { databaseLayer } from "../src/platform/storage/Database.ts"
 import { Metrics, metricsLayer } from "../src/platform/telemetry/Metrics.ts"
 import { PaymentsApp } from "../src/surface/http/Mounted.ts"
-import { makeConsumer } from "./harness/Consumer.ts"
-import { eventually, type NeverHappened } from "./harness/Eventually.ts"
+import { ask } from "./harness/Connection.ts"
+import { firstOf, makeConsumer } from "./harness/Consumer.ts"
+import { eventuallyDone, type NeverHappened } from "./harness/Eventually.ts"
 import { freePort } from "./harness/FreePort.ts"
 import { listening } from "./harness/Listening.ts"
 import { hasPgBouncer, pgBouncerNote, startPgBouncer } from "./harness/PgBouncer.ts"
@@ -74,6 +75,21 @@ const events = (
     masterKeys,
     settings: { allowLocalDestinations: true, ...settings }
   })
+
+/** An adopted organization of a service, with an endpoint that wants its shipped orders. */
+const subscribed = Effect.fnUntraced(function* (
+  context: Context.Context<Endpoints | Organizations>,
+  options: Pick<NewEndpoint, "filters"> = {}
+) {
+  const tenant = { organizationId: OrganizationId.make(randomUUID()), environment: "sandbox" } as const
+  yield* Context.get(context, Organizations).adopt({ id: tenant.organizationId, name: "Bakery", author })
+  const consumer = yield* makeConsumer
+  const endpoint = yield* Context.get(context, Endpoints).create(
+    { ...tenant, author, permissions: new Set() },
+    { name: "Shop", url: consumer.url, events: ["order.shipped"], ...options }
+  )
+  return { consumer, endpoint, tenant }
+})
 
 const service = (settings: EmbeddedServiceOptions["settings"] = { roles: { api: false, worker: false } }) =>
   embeddedServiceLayer({
@@ -128,22 +144,28 @@ describe("two services in one program", () => {
 it.scopedLive("the whole service's worker delivers the team's own events, if both are in one program", function* () {
   const whole = service({ mode: "local", allowLocalDestinations: true, roles: { api: false, worker: true } })
   const context = yield* onClientOf(Layer.merge(whole, events("order.shipped", {}, { worker: false })), {})
-  const organizationId = OrganizationId.make(randomUUID())
-  const author = { kind: "operator", id: "shop" } as const
-  yield* Context.get(context, Organizations).adopt({ id: organizationId, name: "Bakery", author })
-  const consumer = yield* makeConsumer
-  const tenant = { organizationId, environment: "sandbox" } as const
-  yield* Context.get(context, Endpoints).create(
-    { ...tenant, author, permissions: new Set() },
-    { name: "Shop", url: consumer.url, events: ["order.shipped"] }
-  )
+  const { consumer, tenant } = yield* subscribed(context)
   const { publish, transact } = Context.get(context, OutboundEvents)
   yield* transact(publish({ ...tenant, type: "order.shipped", data: { order: 1 } }))
-  const received = yield* eventually(
-    "the delivery",
-    Effect.sync(() => Option.fromNullable(consumer.received[0]))
-  )
+  const received = yield* firstOf(consumer)
   expect(JSON.parse(received.body.toString())).toMatchObject({ type: "order.shipped", data: { order: 1 } })
+})
+
+it.scopedLive("on databaseLayer, the queue records even while the team's statements hold the whole pool", function* () {
+  const { url } = yield* createTestDatabase()
+  const context = yield* Layer.build(Layer.provideMerge(events("order.shipped"), databaseLayer({ url, poolSize: 2 })))
+  const { consumer, tenant } = yield* subscribed(context)
+  const answer = consumer.hold()
+  const { publish, transact } = Context.get(context, OutboundEvents)
+  yield* transact(publish({ ...tenant, type: "order.shipped", data: {} }))
+  yield* firstOf(consumer)
+  yield* Effect.replicateEffect(Context.get(context, SqlClient.SqlClient).reserve, 2)
+  answer()
+  const states = Effect.map(ask(url, "SELECT state FROM payments.deliveries"), (rows) => rows[0]?.["state"])
+  yield* eventuallyDone(
+    "the record",
+    Effect.map(states, (state) => state === "delivered")
+  )
 })
 
 /** The keys of the advisory locks: of migrations, of removing days and months, and of adding them. */
@@ -156,14 +178,8 @@ describe("two services in one database", () => {
     const sql = Context.get(client, SqlClient.SqlClient)
     const installed = Effect.fnUntraced(function* (databaseSchema: string) {
       const built = yield* Effect.provide(Layer.build(events("order.shipped", { databaseSchema })), client)
-      const organizationId = OrganizationId.make(randomUUID())
-      const author = { kind: "operator", id: "shop" } as const
-      yield* Context.get(built, Organizations).adopt({ id: organizationId, name: databaseSchema, author })
-      const consumer = yield* makeConsumer
-      yield* Context.get(built, Endpoints).create(
-        { organizationId, environment: "sandbox", author, permissions: new Set() },
-        { name: "Shop", url: consumer.url, events: ["order.shipped"] }
-      )
+      const { consumer, tenant } = yield* subscribed(built)
+      const { organizationId } = tenant
       const publish = (id: string, of: string = organizationId) =>
         sql`SELECT ${sql(databaseSchema)}.publish(${of}, 'sandbox', ${id}, 'order.shipped', '{}')`
       return { built, consumer, organizationId, publish, databaseSchema }
@@ -177,16 +193,13 @@ describe("two services in one database", () => {
     const other = yield* installed("other")
     for (const { consumer, databaseSchema, organizationId, publish } of [one, other]) {
       yield* sql.withTransaction(publish(databaseSchema))
-      const [received] = yield* eventually(
-        `the delivery of ${databaseSchema}`,
-        Effect.sync(() => (consumer.received.length > 0 ? Option.some(consumer.received) : Option.none()))
-      )
-      expect(JSON.parse(received?.body.toString() ?? "")).toMatchObject({
+      const received = yield* firstOf(consumer)
+      expect(JSON.parse(received.body.toString())).toMatchObject({
         organization_id: organizationId,
         source: { event_id: databaseSchema }
       })
-      const organizations = yield* sql`SELECT name FROM ${sql(databaseSchema)}.organizations`
-      expect(organizations).toEqual([{ name: databaseSchema }])
+      const organizations = yield* sql`SELECT id FROM ${sql(databaseSchema)}.organizations`
+      expect(organizations).toEqual([{ id: organizationId }])
     }
     expect([one.consumer.received.length, other.consumer.received.length]).toEqual([1, 1])
     expect(String(yield* Effect.flip(one.publish("o", other.organizationId)))).toContain("SqlError")
@@ -259,19 +272,8 @@ describe("a team's own client", () => {
       transformQueryNames: snake,
       transformResultNames: camel
     })
-    const author = { kind: "operator", id: "shop" } as const
-    const tenant = { organizationId: OrganizationId.make(randomUUID()), environment: "sandbox" } as const
-    yield* Context.get(context, Organizations).adopt({ id: tenant.organizationId, name: "Bakery", author })
-    const endpoint = yield* Context.get(context, Endpoints).create(
-      { ...tenant, author, permissions: new Set() },
-      {
-        name: "Shop",
-        url: "http://127.0.0.1:9/hook",
-        events: ["order.shipped"],
-        filters: { metadata: { order_id: "4711" } }
-      }
-    )
-    expect(endpoint.filters).toEqual({ metadata: { order_id: "4711" } })
+    const filters = { metadata: { order_id: "4711" } }
+    expect((yield* subscribed(context, { filters })).endpoint.filters).toEqual(filters)
     const sql = Context.get(context, SqlClient.SqlClient)
     const [stored] = yield* sql<{ readonly createdAt: Date }>`SELECT created_at FROM payments.organizations`
     expect(stored?.createdAt).toBeInstanceOf(Date)
@@ -355,10 +357,7 @@ const sellsAndDelivers = (serve: (app: PaymentsApp["Type"]) => Effect.Effect<str
     const product = yield* client.products.create({ payload: { name: "Coffee" } })
     expect((yield* client.products.get({ path: { id: product.id } })).name).toBe("Coffee")
     yield* emulator.trigger({ type: "payment_intent.succeeded" })
-    const first = yield* eventually(
-      "a delivery",
-      Effect.sync(() => Option.fromNullable(consumer.received[0]))
-    )
+    const first = yield* firstOf(consumer)
     expect(JSON.parse(first.body.toString()).type).toBe("payment.succeeded")
     const ask = (path: string, init?: RequestInit) =>
       Effect.promise(async () => {

@@ -74,6 +74,12 @@ export type { Environment } from "../platform/kit/Environment.ts"
 export { SlowReads, type SlowReadsOptions } from "../platform/kit/SlowReads.ts"
 export type { MasterKey } from "../platform/settings/Settings.ts"
 export { version } from "../platform/settings/Version.ts"
+export {
+  type DatabaseOptions,
+  type DatabasePool,
+  databaseLayer,
+  type SessionOptions
+} from "../platform/storage/Database.ts"
 export { MigrationFailed, migrationsLayer } from "../platform/storage/Migrations.ts"
 export { schemaLayer } from "../platform/storage/Schema.ts"
 export { metricsLayer } from "../platform/telemetry/Metrics.ts"

@@ -54,7 +54,7 @@ export type {
 export { Mailer } from "../platform/kit/Mailer.ts"
 export { RateLimits } from "../platform/kit/RateLimit.ts"
 export type { ProviderCredentials, SettingsShape } from "../platform/settings/Settings.ts"
-export { type DatabaseOptions, databaseLayer, transaction } from "../platform/storage/Database.ts"
+export { transaction } from "../platform/storage/Database.ts"
 export { migrate } from "../platform/storage/Migrations.ts"
 export { ServeError } from "../surface/http/WorkerHealth.ts"
 export { defaultSettings } from "./Embedding.ts"

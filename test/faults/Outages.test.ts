@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from "node:http"
 import { Effect } from "effect"
 import { cuttingProxy } from "../harness/CuttingProxy.ts"
-import { eventuallyDone } from "../harness/Eventually.ts"
+import { eventuallyDone, eventuallyTrue } from "../harness/Eventually.ts"
 import { listening } from "../harness/Listening.ts"
 import { describe, expect, it } from "../harness/Tests.ts"
 import { allDelivered, expectTrueHistory, storedDeliveries } from "./History.ts"
@@ -66,10 +66,7 @@ const confirmedWhileAway = Effect.fnUntraced(function* (again: (nth: number) => 
     Array.from({ length: events }, () => provider.notify),
     { concurrency: "unbounded" }
   )
-  yield* eventuallyDone(
-    "all in flight",
-    Effect.sync(() => consumer.held() === deliveries)
-  )
+  yield* eventuallyTrue("all in flight", () => consumer.held() === deliveries)
   proxy.cut()
   consumer.confirm()
   return { consumer, proxy, service }

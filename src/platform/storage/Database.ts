@@ -44,9 +44,9 @@ export interface DatabaseOptions {
    */
   readonly statementTimeout?: Duration.DurationInput
   readonly applicationName?: string
-  /** The schema of the service's tables. Default `payments`. */
+  /** The schema of the service's tables. Default `payments`. Embedded, `settings.databaseSchema` says it instead. */
   readonly schema?: string
-  /** The setting that holds the URL, for messages. Default `DATABASE_URL`. */
+  /** What your program calls the setting that holds the URL, for messages. Default `DATABASE_URL`. */
   readonly setting?: string
   /** Start even if the database can't be reached; statements fail until it can. Default false. */
   readonly mayBeAway?: boolean
@@ -306,10 +306,11 @@ export const sessionClient: Effect.Effect<SqlClient.SqlClient, never, SqlClient.
 )
 
 /**
- * A pool with bounded waits and prepared statements, as `PgClient` and `SqlClient`.
+ * A pool with bounded waits and prepared statements, as `PgClient` and `SqlClient`, also for an embedding team's own
+ * statements. The queue, the listener and the readiness check open up to five connections more.
  *
- * Fails with `SqlError` if the database can't be reached at the start. An embedding team may provide its own `PgClient`
- * layer instead: the rest of the service does not need this one.
+ * Fails with `SqlError` if the database can't be reached at the start, or a pooler in between can't be used. An embedding
+ * team may provide its own `PgClient` layer instead, on which the queue is slower: each of its statements is planned anew.
  */
 export const databaseLayer = (
   options: DatabaseOptions

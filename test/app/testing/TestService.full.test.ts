@@ -1,6 +1,6 @@
 import { FetchHttpClient } from "@effect/platform"
 import { SqlClient } from "@effect/sql"
-import { Clock, Context, Effect, Layer, Option } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
 import {
   LocalProvider,
   type RunningTestService,
@@ -9,7 +9,7 @@ import {
 } from "../../../src/app/testing/index.ts"
 import { makeClient } from "../../../src/client/index.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
-import { makeConsumer } from "../../harness/Consumer.ts"
+import { firstOf, makeConsumer } from "../../harness/Consumer.ts"
 import { eventually } from "../../harness/Eventually.ts"
 import { createTestDatabase } from "../../harness/TestDatabase.ts"
 import { describe, expect, it } from "../../harness/Tests.ts"
@@ -73,11 +73,7 @@ describe("the service for other teams' suites", () => {
       const consumer = yield* makeConsumer
       yield* client.endpoints.create({ payload: { name: "Shop", url: consumer.url, events: ["payment.succeeded"] } })
       yield* emulator.trigger({ type: "payment_intent.succeeded" })
-      const first = eventually(
-        "a delivery",
-        Effect.sync(() => Option.fromNullable(consumer.received[0]))
-      )
-      const { body } = yield* Effect.withClock(first, Clock.make())
+      const { body } = yield* firstOf(consumer)
       expect(JSON.parse(body.toString()).type).toBe("payment.succeeded")
 
       const price = yield* client.prices.create({

@@ -1,4 +1,5 @@
 import { performance } from "node:perf_hooks"
+import { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Layer, Redacted } from "effect"
 import { type ClaimedDelivery, queueStart } from "../../../src/engine/queue/Claim.ts"
 import { Queue } from "../../../src/engine/queue/Queue.ts"
@@ -9,11 +10,13 @@ import { databaseLayer } from "../../../src/platform/storage/Database.ts"
  * The other ceiling: the queue's own claim and finish, in batches, with nothing sent in between. While one batch is
  * recorded the next is claimed, as the worker does it.
  *
- * Arguments as JSON: `{databaseUrl, batch, warmUpMillis, millis}`. Writes `{moved, seconds}`.
+ * Arguments as JSON: `{databaseUrl, client, batch, warmUpMillis, millis}`. Writes `{moved, seconds}`.
  */
 
-interface Options {
+export interface BareOptions {
   readonly databaseUrl: string
+  /** The service's, or the plain one of an embedding team. */
+  readonly client: "databaseLayer" | "PgClient"
   readonly batch: number
   readonly warmUpMillis: number
   readonly millis: number
@@ -27,7 +30,7 @@ export interface BareResult {
 }
 
 // Written by the bench that starts this process, in this form
-const options: Options = JSON.parse(process.argv[2] ?? "")
+const options: BareOptions = JSON.parse(process.argv[2] ?? "")
 
 const timed = <A, E>(times: Array<number>, effect: Effect.Effect<A, E>) =>
   Effect.suspend(() => {
@@ -84,7 +87,9 @@ const program = Effect.gen(function* () {
   yield* Effect.sync(() => process.stdout.write(`${JSON.stringify(result)}\n`))
 })
 
-const database = databaseLayer({ url: Redacted.make(options.databaseUrl), poolSize: 4 })
+const url = Redacted.make(options.databaseUrl)
+const database =
+  options.client === "PgClient" ? PgClient.layer({ url, maxConnections: 5 }) : databaseLayer({ url, poolSize: 4 })
 await Effect.runPromise(
   program.pipe(Effect.provide(Layer.provide(Queue.layer, database)), Effect.withTracerEnabled(false))
 )

@@ -3,7 +3,7 @@ import { Console, Effect } from "effect"
 import { answerOf, BenchFailed } from "../api/Processes.ts"
 import { type Bench, figuresOf, inRounds } from "../Bench.ts"
 import { roundsOf } from "../sizes.ts"
-import type { BareResult } from "./BareQueue.ts"
+import type { BareOptions, BareResult } from "./BareQueue.ts"
 import {
   addDeliveries,
   type BenchEndpoint,
@@ -56,18 +56,19 @@ const refill = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>) =>
     yield* database.query("CHECKPOINT")
   })
 
-const measureBare = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>) =>
+const measureBare = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, client: BareOptions["client"]) =>
   Effect.gen(function* () {
     yield* refill(database, endpoints)
     const bare = yield* answerOf<BareResult>(new URL("./BareQueue.ts", import.meta.url), {
       databaseUrl: database.url,
+      client,
       batch: 128,
       warmUpMillis: 2000,
       millis
     })
     const { claimMillis, finishMillis, moved, seconds } = bare
     yield* Console.error(
-      `  bare queue: ${Math.round(moved / seconds)}/s, claim ${claimMillis.toFixed(1)} ms, finish ${finishMillis.toFixed(1)} ms`
+      `  bare queue, ${client}: ${Math.round(moved / seconds)}/s, claim ${claimMillis.toFixed(1)} ms, finish ${finishMillis.toFixed(1)} ms`
     )
     return { rate: moved / seconds }
   })
@@ -105,7 +106,8 @@ export const deliveriesBench: Bench = {
       Effect.all({
         raw: measureRaw(receiver.ports),
         service: measureService(database, endpoints, receiver),
-        bare: measureBare(database, endpoints)
+        bare: measureBare(database, endpoints, "databaseLayer"),
+        plainBare: measureBare(database, endpoints, "PgClient")
       })
     )
     const figure = figuresOf("deliveries", results)
@@ -113,6 +115,7 @@ export const deliveriesBench: Bench = {
       figure("raw POSTs", "rate", "1/s", ({ raw }) => raw.rate),
       figure("raw POSTs", "processor_time", "µs each", ({ raw }) => raw.processor),
       figure("bare claim and finish", "rate", "1/s", ({ bare }) => bare.rate),
+      figure("bare, on a plain PgClient", "rate", "1/s", ({ plainBare }) => plainBare.rate),
       figure("service", "rate", "1/s", ({ service }) => service.rate),
       figure("service", "processor_time", "µs each", ({ service }) => service.processor),
       figure("service", "postgres_processor_time", "µs each", ({ service }) => service.postgres),

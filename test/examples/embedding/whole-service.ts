@@ -1,15 +1,15 @@
-/** The whole service inside another one: on its PgClient, beside its own tables, with the typed client in front. */
+/** The whole service inside another one: on its database, beside its own tables, with the typed client in front. */
 import { FetchHttpClient } from "@effect/platform"
 import { PgClient } from "@effect/sql-pg"
-import { embeddedServiceLayer, Keys, Organizations } from "connected-payments"
+import { databaseLayer, embeddedServiceLayer, Keys, Organizations } from "connected-payments"
 import { makeClient } from "connected-payments/client"
 import { EmbeddedDatabase, LocalProvider } from "connected-payments/testing"
 import { Effect, Layer, Redacted } from "effect"
 
-/** Your own pool. The service's tables are in the schema `payments`; yours are wherever you like. */
-const database = Layer.unwrapEffect(
-  Effect.map(EmbeddedDatabase, ({ url }) => PgClient.layer({ url, maxConnections: 5 }))
-).pipe(Layer.provide(EmbeddedDatabase.layer))
+/** The pool, for your own statements, too. The service's tables are in the schema `payments`; yours are wherever you like. */
+const database = Layer.unwrapEffect(Effect.map(EmbeddedDatabase, ({ url }) => databaseLayer({ url }))).pipe(
+  Layer.provide(EmbeddedDatabase.layer)
+)
 
 const port = Number(process.env["PORT"] ?? 8089)
 const baseUrl = `http://127.0.0.1:${port}`
