@@ -41,7 +41,7 @@ import { Principal } from "../src/identity/Principal.ts"
 import { Accounts } from "../src/payments/Accounts.ts"
 import { errorSchemas, PermissionDenied } from "../src/platform/errors/Errors.ts"
 import { OrganizationId } from "../src/platform/kit/Ids.ts"
-import { databaseLayer } from "../src/platform/storage/Database.ts"
+import { type DatabaseOptions, databaseLayer } from "../src/platform/storage/Database.ts"
 import { Metrics, metricsLayer } from "../src/platform/telemetry/Metrics.ts"
 import { PaymentsApp } from "../src/surface/http/Mounted.ts"
 import { ask } from "./harness/Connection.ts"
@@ -151,21 +151,43 @@ it.scopedLive("the whole service's worker delivers the team's own events, if bot
   expect(JSON.parse(received.body.toString())).toMatchObject({ type: "order.shipped", data: { order: 1 } })
 })
 
-it.scopedLive("on databaseLayer, the queue records even while the team's statements hold the whole pool", function* () {
-  const { url } = yield* createTestDatabase()
-  const context = yield* Layer.build(Layer.provideMerge(events("order.shipped"), databaseLayer({ url, poolSize: 2 })))
-  const { consumer, tenant } = yield* subscribed(context)
-  const answer = consumer.hold()
-  const { publish, transact } = Context.get(context, OutboundEvents)
-  yield* transact(publish({ ...tenant, type: "order.shipped", data: {} }))
-  yield* firstOf(consumer)
-  yield* Effect.replicateEffect(Context.get(context, SqlClient.SqlClient).reserve, 2)
-  answer()
-  const states = Effect.map(ask(url, "SELECT state FROM payments.deliveries"), (rows) => rows[0]?.["state"])
-  yield* eventuallyDone(
-    "the record",
-    Effect.map(states, (state) => state === "delivered")
-  )
+describe("databaseLayer, in place of a team's own client,", () => {
+  /** Ships an order and, before the consumer answers, has the team's statements hold the whole pool: the queue has its own. */
+  const recordsWhileHeld = Effect.fnUntraced(function* (
+    url: Redacted.Redacted,
+    options: Partial<DatabaseOptions> = {}
+  ) {
+    const database = databaseLayer({ url, poolSize: 2, ...options })
+    const context = yield* Layer.build(Layer.provideMerge(events("order.shipped"), database))
+    const { consumer, tenant } = yield* subscribed(context)
+    const answer = consumer.hold()
+    const { publish, transact } = Context.get(context, OutboundEvents)
+    yield* transact(publish({ ...tenant, type: "order.shipped", data: {} }))
+    yield* firstOf(consumer)
+    yield* Effect.replicateEffect(Context.get(context, SqlClient.SqlClient).reserve, 2)
+    answer()
+    const rows = ask(options.directUrl ?? url, "SELECT state FROM payments.deliveries")
+    yield* eventuallyDone(
+      "the record",
+      Effect.map(rows, ([row]) => row?.["state"] === "delivered")
+    )
+  })
+
+  it.scopedLive("leaves the queue's connections to it", function* () {
+    yield* recordsWhileHeld((yield* createTestDatabase()).url)
+  })
+
+  it.scopedLive.skipIf(!hasPgBouncer)(`works through a pooler by transaction${pgBouncerNote}`, function* () {
+    const { url } = yield* createTestDatabase()
+    const pooler = yield* startPgBouncer(url, { pool_mode: "transaction" })
+    yield* recordsWhileHeld(Redacted.make(pooler.url), { directUrl: url })
+  })
+
+  it.scopedLive("is not mixed with a client of another database", function* () {
+    const outer = databaseLayer({ url: (yield* createTestDatabase()).url })
+    const refused = Effect.flip(onClientOf(events("order.shipped"), {})).pipe(Effect.provide(yield* Layer.build(outer)))
+    expect((yield* refused).message).toContain("another database than the databaseLayer around it")
+  })
 })
 
 /** The keys of the advisory locks: of migrations, of removing days and months, and of adding them. */

@@ -10,7 +10,7 @@ import { stripeProvider, withoutCredentials } from "../../src/payments/stripe/St
 import { verifyWebhook } from "../../src/webhooks/index.ts"
 import { pixbankLayer } from "../examples/embedding/pixbank.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
-import { eventually } from "../harness/Eventually.ts"
+import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { freePort } from "../harness/FreePort.ts"
 import { listening } from "../harness/Listening.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
@@ -122,11 +122,8 @@ describe("another provider", () => {
     expect(yield* notify(notification("PIX_REVERSED", paid))).toBe(200)
     expect(yield* notify(notification("account.updated", paid))).toBe(200)
     expect(yield* notify(notification("PIX_RECEIVED", { id: "pix_2", cents: "15" }))).toBe(200)
-    const received = yield* eventually(
-      "two deliveries",
-      Effect.sync(() => Option.liftPredicate(consumer.received, ({ length }) => length >= 2))
-    )
-    const events = received.map(({ body, headers }) =>
+    yield* eventuallyTrue("two deliveries", () => consumer.received.length >= 2)
+    const events = consumer.received.map(({ body, headers }) =>
       verifyWebhook({
         body,
         header: String(headers["service-signature"]),

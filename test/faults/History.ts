@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { eventuallyDone } from "../harness/Eventually.ts"
+import { eventuallyDone, eventuallyTrue } from "../harness/Eventually.ts"
 import type { Installation } from "./Installation.ts"
 import type { Provider } from "./Provider.ts"
 import type { Exchange, Receiver } from "./Receiver.ts"
@@ -152,8 +152,5 @@ export const oneMoreDelivered = Effect.fnUntraced(function* (
   const before = new Set(receiver.exchanges.map(({ eventId }) => eventId))
   yield* provider.notify
   const news = () => receiver.exchanges.filter(({ eventId }) => !before.has(eventId))
-  yield* eventuallyDone(
-    "a new event at its consumers",
-    Effect.sync(() => news().length >= endpoints)
-  )
+  yield* eventuallyTrue("a new event at its consumers", () => news().length >= endpoints)
 })

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { Effect, Fiber } from "effect"
 import { connectionTo } from "../harness/Connection.ts"
 import type { Cut } from "../harness/CuttingProxy.ts"
-import { eventuallyDone } from "../harness/Eventually.ts"
+import { eventuallyDone, eventuallyTrue } from "../harness/Eventually.ts"
 import { describe, expect, it } from "../harness/Tests.ts"
 import { newEventId, notification } from "../inbound/Notifications.ts"
 import { type Installation, installation } from "./Installation.ts"
@@ -147,10 +147,7 @@ describe("the provider's entry", () => {
               { concurrency: "unbounded" }
             )
           )
-          yield* eventuallyDone(
-            "answers",
-            Effect.sync(() => statuses.length >= 4)
-          )
+          yield* eventuallyTrue("answers", () => statuses.length >= 4)
           expect(statuses).toEqual([503, 503, 503, 503])
           return held
         })

@@ -12,13 +12,17 @@ export interface Line {
   /** Whether a transaction may have several statements; false with `pool_mode = statement`. */
   readonly keepsTransactions: boolean
   readonly prepares: boolean
-  /** Distinguishes databases: the server's start time and the database's OID. */
+  /** See `databaseIdentity`. */
   readonly database: string
   readonly hasTimeLimit: boolean
 }
 
 /** How often to query both connections: a pooler shared with others may repeat an assignment by chance. */
 const rounds = 6
+
+/** SQL: distinguishes databases, by the server's start time and the database's OID. */
+export const databaseIdentity =
+  "extract(epoch FROM pg_postmaster_start_time())::text || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())"
 
 interface Seen {
   readonly pid: number
@@ -30,8 +34,7 @@ const look = async (client: pg.ClientBase): Promise<Seen> => {
   const { rows } = await client.query<Seen>({
     text: `
       SELECT pg_backend_pid() AS pid, current_setting('statement_timeout') <> '0' AS "hasTimeLimit",
-        extract(epoch FROM pg_postmaster_start_time())::text || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())
-          AS database`,
+        ${databaseIdentity} AS database`,
     values: []
   })
   const [seen] = rows

@@ -1,6 +1,8 @@
 import { SqlClient, SqlError } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
-import { Context, Duration, Effect, Layer } from "effect"
+import { Context, Duration, Effect, Layer, Option } from "effect"
+import { DatabasePool } from "./Database.ts"
+import { databaseIdentity } from "./Pooler.ts"
 import { inSchema } from "./Schema.ts"
 
 /**
@@ -89,6 +91,25 @@ const requireSessions = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError
     }
   }).pipe(Effect.scoped)
 
+/** Refuses a client of another database than that of a `databaseLayer` in the same context, whose pool the queue uses. */
+const requireDatabaseOf = (
+  pool: DatabasePool["Type"],
+  sql: SqlClient.SqlClient
+): Effect.Effect<void, SqlError.SqlError> =>
+  Effect.gen(function* () {
+    const select = `SELECT ${databaseIdentity} AS database`
+    const queues = yield* Effect.tryPromise({
+      try: async () => (await pool.query<{ readonly database: string }>(select)).rows,
+      catch: (cause) => new SqlError.SqlError({ cause, message: "Failed to execute statement" })
+    })
+    const clients = yield* sql.unsafe<{ readonly database: string }>(select)
+    if (queues[0]?.database !== clients[0]?.database) {
+      return yield* refused(
+        "it leads to another database than the databaseLayer around it, whose connections the queue would use. Build the service where only one of them is provided"
+      )
+    }
+  })
+
 /**
  * The team's client as the service uses it: without transforms of names, and for this schema. Fails with a `SqlError`, whose message says what
  * to change, if its types, its pool or a pooler in between are unsuitable.
@@ -101,7 +122,11 @@ export const teamClientLayer = (
       const sql = (yield* SqlClient.SqlClient).withoutTransforms()
       yield* requirePlainNames(sql)
       yield* requireForms(sql)
-      yield* requireSessions(sql)
+      // That of a databaseLayer was examined when it was opened, and may be behind a pooler
+      yield* Option.match(yield* Effect.serviceOption(DatabasePool), {
+        onNone: () => requireSessions(sql),
+        onSome: (pool) => requireDatabaseOf(pool, sql)
+      })
       const client = (yield* PgClient.PgClient).withoutTransforms()
       return Context.make(SqlClient.SqlClient, yield* inSchema(sql, schema)).pipe(
         Context.add(PgClient.PgClient, client)

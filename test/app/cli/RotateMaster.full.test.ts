@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers"
 import { setTimeout as sleep } from "node:timers/promises"
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Option, Redacted } from "effect"
+import { Deferred, Effect, Fiber, Layer, Redacted } from "effect"
 import { deliveryLayer, type ServiceOptions, servicesLayer, storageLayer } from "../../../src/app/Service.ts"
 import { rotateMasterKeys } from "../../../src/destinations/endpoints/MasterKeys.ts"
 import { encryptedTables } from "../../../src/destinations/endpoints/MasterKeysRepo.ts"
@@ -14,7 +14,7 @@ import { Cipher } from "../../../src/platform/kit/crypto/Cipher.ts"
 import type { OrganizationId } from "../../../src/platform/kit/Ids.ts"
 import type { MasterKey } from "../../../src/platform/settings/Settings.ts"
 import { makeDestination, received, verifies } from "../../destinations/endpoints/Delivering.ts"
-import { eventually } from "../../harness/Eventually.ts"
+import { eventuallyIs, eventuallyTrue } from "../../harness/Eventually.ts"
 import { program } from "../../harness/Program.ts"
 import { inDatabase, masterKeysSetting, onService, TestService, testMasterKeys } from "../../harness/TestService.ts"
 import { temporaryDirectory } from "../../platform/storage/fixtures/temporaryDirectory.ts"
@@ -166,10 +166,7 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
       Effect.gen(function* () {
         // It comes to this one last, and waits for it: it can't be done before it is killed
         yield* sql`SELECT 1 FROM payments.endpoint_secrets WHERE id = ${ids.toSorted().at(-1) ?? ""} FOR UPDATE`
-        yield* eventually(
-          "some secrets are moved",
-          Effect.map(underKeys, ({ next = 0 }) => Option.filter(Option.some(next), (count) => count > 0))
-        )
+        yield* eventuallyIs("some secrets are moved", underKeys, ({ next = 0 }) => next > 0)
         const exited = once(child, "exit")
         child.kill("SIGKILL")
         yield* Effect.promise(() => exited)
@@ -241,10 +238,7 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
     child.stderr.on("data", (chunk: Buffer) => {
       told += chunk.toString()
     })
-    yield* eventually(
-      "its last word",
-      Effect.sync(() => Option.liftPredicate(told, (text) => text.includes("Not everything")))
-    )
+    yield* eventuallyTrue("its last word", () => told.includes("Not everything"))
     // Until it ends, or waits for its reader
     yield* Effect.promise(() => Promise.race([exited, sleep(1000)]))
     const report: unknown = JSON.parse(yield* Effect.promise(() => text(child.stdout)))
@@ -265,12 +259,8 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
         yield* sql`
             UPDATE payments.endpoint_secrets SET ciphertext = 'replaced', master_key_id = 'test' WHERE id = ${changed}`
         yield* Deferred.succeed(held, undefined)
-        yield* eventually(
-          "the rotation waits for the row",
-          Effect.map(sql`SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`, ([waiting]) =>
-            Option.fromNullable(waiting)
-          )
-        )
+        const waiting = sql`SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`
+        yield* eventuallyIs("the rotation waits for the row", waiting, (rows) => rows.length > 0)
       })
     )
     const ended = yield* Fiber.join(rotation)

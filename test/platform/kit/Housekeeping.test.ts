@@ -1,8 +1,8 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Layer, Option } from "effect"
+import { Effect, Layer } from "effect"
 import { housekeepingLayer } from "../../../src/platform/kit/Housekeeping.ts"
 import { databaseLayer } from "../../../src/platform/storage/Database.ts"
-import { eventually } from "../../harness/Eventually.ts"
+import { eventuallyTrue } from "../../harness/Eventually.ts"
 import { createMigratedDatabase } from "../../harness/TestDatabase.ts"
 import { expect, layer } from "../../harness/Tests.ts"
 
@@ -27,10 +27,7 @@ layer(database)("housekeeping", (it) => {
         )
       )
     const eventuallyAtLeast = (house: keyof typeof rounds, count: number) =>
-      eventually(
-        `${count} rounds of ${house}`,
-        Effect.sync(() => (rounds[house] >= count ? Option.some(count) : Option.none()))
-      )
+      eventuallyTrue(`${count} rounds of ${house}`, () => rounds[house] >= count)
     // Another process does it now, and for the next hour
     yield* sql`
         INSERT INTO payments.housekeeping (name, process, begun_at)
