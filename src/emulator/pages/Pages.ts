@@ -3,23 +3,21 @@ import { makeRouter } from "../Http.ts"
 import { hostedPage, linkPage } from "./HostedPage.ts"
 import { oauth } from "./Oauth.ts"
 import { accountLinkPage, accountSetupPage } from "./OnboardingPage.ts"
-import { htmlReply, messagePage, messageReply, type Page } from "./PageLayout.ts"
+import { htmlReply, messagePage, type Page } from "./PageLayout.ts"
 
-const useGet = messageReply(405, "Not allowed", "Use GET.")
-
-const useGetOrPost = htmlReply(405, messagePage("Not allowed", "Use GET or POST."), { allow: "GET, POST" })
-
-const withoutForm =
-  (page: Page): Page =>
+/** Answers these methods of a page, and 405 to others. */
+const allowing =
+  (methods: ReadonlyArray<string>, page: Page): Page =>
   (service, request, id, token) =>
-    request.method === "GET" ? page(service, request, id, token) : Effect.succeed(useGet)
-
-const withForm =
-  (page: Page): Page =>
-  (service, request, id, token) =>
-    request.method === "GET" || request.method === "POST"
+    methods.includes(request.method ?? "")
       ? page(service, request, id, token)
-      : Effect.succeed(useGetOrPost)
+      : Effect.succeed(
+          htmlReply(405, messagePage("Not allowed", `Use ${methods.join(" or ")}.`), { allow: methods.join(", ") })
+        )
+
+const withoutForm = (page: Page) => allowing(["GET"], page)
+
+const withForm = (page: Page) => allowing(["GET", "POST"], page)
 
 /** The provider's pages, and what the platform calls for OAuth beside them. */
 export const findPage = makeRouter<Page>({
