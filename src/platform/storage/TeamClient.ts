@@ -105,7 +105,7 @@ const requireDatabaseOf = (
     const clients = yield* sql.unsafe<{ readonly database: string }>(select)
     if (queues[0]?.database !== clients[0]?.database) {
       return yield* refused(
-        "it leads to another database than the databaseLayer around it, whose connections the queue would use. Build the service where only one of them is provided"
+        "it leads to another database than the databaseLayer around it, whose connections the queue would use. Give the service a databaseLayer of the same database instead"
       )
     }
   })
