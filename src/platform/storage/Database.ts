@@ -31,7 +31,7 @@ export interface DatabaseOptions {
   readonly url: Redacted.Redacted
   /**
    * The server's own address, if `url` leads to a pooler that may use another connection for each transaction. Used for
-   * work that needs a session: see `SessionOptions`.
+   * work that needs a session: see `SessionOptions`. Messages call it `DATABASE_DIRECT_URL`.
    */
   readonly directUrl?: Redacted.Redacted
   /** Maximum number of connections in the pool. Default 10. */
