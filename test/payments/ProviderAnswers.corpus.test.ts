@@ -101,7 +101,8 @@ describe("whatever comes in the place of the provider's answer", () => {
   })
 
   it.scopedLive("an object that is not the provider's never makes a defect", function* () {
-    for (const { answer, failure, isDefect, status } of yield* outcomesOf(sampled(strangeObject, 400))) {
+    const pages = ["list", "search_result"].map((object) => [200, JSON.stringify({ object, data: [null] })] as const)
+    for (const { answer, failure, isDefect, status } of yield* outcomesOf([...sampled(strangeObject, 400), ...pages])) {
       expect(isDefect, answer).toBe(false)
       if (status >= 300) expect(isApiError(failure), answer).toBe(true)
     }

@@ -283,12 +283,13 @@ const log = ({ facts }: CallFailure) =>
     ? Effect.logError("The provider refuses the platform's key", facts)
     : Effect.logDebug("The provider refused a call", facts)
 
-/** Whether the answer has an `object` type, as Stripe's answers do; a `list` must have a page of objects. */
+/** Whether the answer has an `object` type, as Stripe's answers do; a `list` must be a page, and a page holds objects only. */
 const isOfKind = (answer: Stripe.Response<unknown>): boolean =>
   Predicate.hasProperty(answer, "object") &&
   typeof answer.object === "string" &&
-  (answer.object !== "list" ||
-    (Predicate.hasProperty(answer, "data") && Array.isArray(answer.data) && answer.data.every(Predicate.isRecord)))
+  (Predicate.hasProperty(answer, "data") && Array.isArray(answer.data)
+    ? answer.data.every(Predicate.isRecord)
+    : answer.object !== "list")
 
 /**
  * Whether the answer is Stripe's own. The package accepts every answer without an error object, even a proxy's or a

@@ -16,15 +16,7 @@ layer(database)("housekeeping", (it) => {
     const rounds = { ours: 0, others: 0 }
     const keep = (house: keyof typeof rounds) =>
       Layer.build(
-        housekeepingLayer(
-          house,
-          Effect.succeed({
-            rows: Effect.sync(() => {
-              rounds[house] += 1
-            })
-          }),
-          "20 millis"
-        )
+        housekeepingLayer(house, Effect.succeed({ rows: Effect.sync(() => void rounds[house]++) }), "20 millis")
       )
     const eventuallyAtLeast = (house: keyof typeof rounds, count: number) =>
       eventuallyTrue(`${count} rounds of ${house}`, () => rounds[house] >= count)
