@@ -90,13 +90,12 @@ class Contract {
     return true
   }
 
-  /** Null where it is queued again, else the refusal's code. */
+  /** Null if it is queued again, otherwise the refusal's code. */
   resend(): string | null {
     if (this.state !== "failed") return "delivery_not_failed"
     if (this.deleted) return "endpoint_deleted"
     if (this.attempts >= 12) return "delivery_retry_limit_reached"
-    // It is older than the hours by the moments that the test took
-    if (this.hours >= 72) return "delivery_window_expired"
+    if (this.hours >= 72) return "delivery_window_expired" // And the moments that the test took
     this.state = "queued"
     this.resent = true
     this.abandoned = 0

@@ -7,14 +7,15 @@ const keyedHash = KeyedHash.under(Redacted.make("this installation's"))
 
 const id = `svc_evt_${"0".repeat(64)}`
 const word = FastCheck.constantFrom("a", "b", "c")
-const words = FastCheck.uniqueArray(word, { maxLength: 3 })
-const pairs = FastCheck.dictionary(word, word, { maxKeys: 3 })
+const words = (minLength: number) => FastCheck.uniqueArray(word, { minLength, maxLength: 3 })
+const pairs = (minKeys: number) => FastCheck.dictionary(word, word, { minKeys, maxKeys: 3 })
 const subjects = FastCheck.record({
-  priceIds: FastCheck.option(words),
-  productIds: FastCheck.option(words),
-  metadata: FastCheck.option(pairs)
+  priceIds: FastCheck.option(words(0)),
+  productIds: FastCheck.option(words(0)),
+  metadata: FastCheck.option(pairs(0))
 })
-const filters = FastCheck.record({ prices: words, products: words, metadata: pairs }, { requiredKeys: [] })
+// An empty one is refused
+const filters = FastCheck.record({ prices: words(1), products: words(1), metadata: pairs(1) }, { requiredKeys: [] })
 
 describe("stored subjects", () => {
   it("let through exactly what the subjects themselves do", () => {
