@@ -35,7 +35,7 @@ const swallowingClaims = `data:text/javascript,${encodeURIComponent(`
   const now = performance.now.bind(performance)
   Client.prototype.query = function (...args) {
     const text = String(args[0]?.text ?? args[0])
-    if (!swallows || !text.includes("SKIP LOCKED") || !text.includes("delivery_queue")) return query.apply(this, args)
+    if (!swallows || !text.includes("INSERT INTO payments.unconfirmed_claims")) return query.apply(this, args)
     performance.now = () => now() + 120_000
   }`)}`
 
