@@ -152,7 +152,7 @@ it.scopedLive("the whole service's worker delivers the team's own events, if bot
 })
 
 describe("databaseLayer, in place of a team's own client,", () => {
-  /** Ships an order and, before the consumer answers, has the team's statements hold the whole pool: the queue has its own. */
+  /** Ships an order and, before the consumer answers, has the team's statements hold the whole pool: the queue must not need it. */
   const recordsWhileHeld = Effect.fnUntraced(function* (
     url: Redacted.Redacted,
     options: Partial<DatabaseOptions> = {}
@@ -173,7 +173,7 @@ describe("databaseLayer, in place of a team's own client,", () => {
     )
   })
 
-  it.scopedLive("leaves the queue's connections to it", function* () {
+  it.scopedLive("keeps separate connections for the queue", function* () {
     yield* recordsWhileHeld((yield* createTestDatabase()).url)
   })
 

@@ -95,7 +95,7 @@ class Contract {
     if (this.state !== "failed") return "delivery_not_failed"
     if (this.deleted) return "endpoint_deleted"
     if (this.attempts >= 12) return "delivery_retry_limit_reached"
-    if (this.hours >= 72) return "delivery_window_expired" // And the moments that the test took
+    if (this.hours >= 72) return "delivery_window_expired" // Real time has passed, too
     this.state = "queued"
     this.resent = true
     this.abandoned = 0

@@ -92,7 +92,7 @@ const forgery = (account: string): fc.Arbitrary<Arrival> =>
     })
     .map(({ body, header, noise }) => ({ body, header: header(body, noise), isSigned: false }))
 
-/** What is not well-formed text changes on its way into bytes, and then is not what was signed. */
+/** Signs the bytes that are sent: a lone surrogate in the text becomes another character in them. */
 const signedAs = (text: string): Arrival => {
   const body = Buffer.from(text).toString()
   return { body, header: signature(body), isSigned: true }

@@ -5,7 +5,7 @@ import { oauth } from "./Oauth.ts"
 import { accountLinkPage, accountSetupPage } from "./OnboardingPage.ts"
 import { htmlReply, messagePage, type Page } from "./PageLayout.ts"
 
-/** Answers these methods of a page, and 405 to others. */
+/** Serves a page for these methods, and answers 405 to others. */
 const allowing =
   (methods: ReadonlyArray<string>, page: Page): Page =>
   (service, request, id, token) =>

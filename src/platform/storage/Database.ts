@@ -44,7 +44,7 @@ export interface DatabaseOptions {
    */
   readonly statementTimeout?: Duration.DurationInput
   readonly applicationName?: string
-  /** The schema of the service's tables. Default `payments`. Embedded, `settings.databaseSchema` says it instead. */
+  /** The schema of the service's tables. Default `payments`. If the service is embedded, `settings.databaseSchema` takes its place. */
   readonly schema?: string
   /** What your program calls the setting that holds the URL, for messages. Default `DATABASE_URL`. */
   readonly setting?: string

@@ -4,6 +4,7 @@ import { Context, Duration, Effect, Layer, Option } from "effect"
 import { DatabasePool } from "./Database.ts"
 import { databaseIdentity } from "./Pooler.ts"
 import { inSchema } from "./Schema.ts"
+import { makeRunning } from "./Statements.ts"
 
 /**
  * An embedding team's own `PgClient`, checked when a layer is built: a client that the service's statements can't work
@@ -92,18 +93,12 @@ const requireSessions = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError
   }).pipe(Effect.scoped)
 
 /** Refuses a client of another database than that of a `databaseLayer` in the same context, whose pool the queue uses. */
-const requireDatabaseOf = (
-  pool: DatabasePool["Type"],
-  sql: SqlClient.SqlClient
-): Effect.Effect<void, SqlError.SqlError> =>
+const requireDatabaseOfPool = (sql: SqlClient.SqlClient) =>
   Effect.gen(function* () {
-    const select = `SELECT ${databaseIdentity} AS database`
-    const queues = yield* Effect.tryPromise({
-      try: async () => (await pool.query<{ readonly database: string }>(select)).rows,
-      catch: (cause) => new SqlError.SqlError({ cause, message: "Failed to execute statement" })
-    })
-    const clients = yield* sql.unsafe<{ readonly database: string }>(select)
-    if (queues[0]?.database !== clients[0]?.database) {
+    const runOnPool = yield* makeRunning
+    const identity = sql.unsafe<{ readonly database: string }>(`SELECT ${databaseIdentity} AS database`)
+    const [[queues], [clients]] = [yield* runOnPool(identity), yield* identity]
+    if (queues?.database !== clients?.database) {
       return yield* refused(
         "it leads to another database than the databaseLayer around it, whose connections the queue would use. Give the service a databaseLayer of the same database instead"
       )
@@ -123,10 +118,8 @@ export const teamClientLayer = (
       yield* requirePlainNames(sql)
       yield* requireForms(sql)
       // That of a databaseLayer was examined when it was opened, and may be behind a pooler
-      yield* Option.match(yield* Effect.serviceOption(DatabasePool), {
-        onNone: () => requireSessions(sql),
-        onSome: (pool) => requireDatabaseOf(pool, sql)
-      })
+      const hasPool = Option.isSome(yield* Effect.serviceOption(DatabasePool))
+      yield* hasPool ? requireDatabaseOfPool(sql) : requireSessions(sql)
       const client = (yield* PgClient.PgClient).withoutTransforms()
       return Context.make(SqlClient.SqlClient, yield* inSchema(sql, schema)).pipe(
         Context.add(PgClient.PgClient, client)

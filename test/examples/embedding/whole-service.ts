@@ -6,7 +6,7 @@ import { makeClient } from "connected-payments/client"
 import { EmbeddedDatabase, LocalProvider } from "connected-payments/testing"
 import { Effect, Layer, Redacted } from "effect"
 
-/** The pool, for your own statements, too. The service's tables are in the schema `payments`; yours are wherever you like. */
+/** The pool, which your own statements can use as well. The service's tables are in the schema `payments`; yours are wherever you like. */
 const database = Layer.unwrapEffect(Effect.map(EmbeddedDatabase, ({ url }) => databaseLayer({ url }))).pipe(
   Layer.provide(EmbeddedDatabase.layer)
 )

@@ -200,7 +200,7 @@ onSharedService("endpoints", (it) => {
             { concurrency: "unbounded" }
           )
         )
-        // A transaction sees the activity that it looked at first, until it is told to look again
+        // PostgreSQL caches the activity for the rest of a transaction, unless the cache is cleared
         const waits = Effect.zipRight(
           sql`SELECT pg_stat_clear_snapshot()`,
           sql`SELECT 1 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid

@@ -3,8 +3,8 @@ import { createServer } from "node:net"
 import { Effect } from "effect"
 
 /**
- * Ports that neither Linux (from 32768) nor macOS (from 49152) gives to whoever asks for any: each outgoing connection
- * gets one of those, and would often take such a port before the server listens.
+ * Below the ports that Linux (from 32768) and macOS (from 49152) choose for a program that asks for any: outgoing
+ * connections get those, too, and one could take the port before the server listens.
  */
 const [first, last] = [20_000, 32_767]
 
